@@ -76,7 +76,7 @@ def read_checkpoint(name_or_path: str | os.PathLike[str], **hub: Any) -> Checkpo
     """
     folder = resolve_folder(name_or_path, **hub)
     config = _read_config(folder)
-    return Checkpoint(folder, config, _read_index(folder))
+    return Checkpoint(folder, config, read_index(folder))
 
 
 def resolve_folder(name_or_path: str | os.PathLike[str], **hub: Any) -> Path:
@@ -129,7 +129,7 @@ def _read_config(folder: Path) -> HikariConfig:
     return HikariConfig.from_dict(content)
 
 
-def _read_index(folder: Path) -> dict[str, Path]:
+def read_index(folder: Path) -> dict[str, Path]:
     """Which file holds which key, from the index of the shards or from the one file there is."""
     from safetensors import SafetensorError, safe_open
 

@@ -1,0 +1,1 @@
+"""Other systems: policies (when to write) times backends (what to write), under SimulEval."""

@@ -1,0 +1,1 @@
+"""What was found: runs read back, resegmented, scored, tabled and drawn."""

@@ -1,0 +1,1 @@
+"""Entry points: `python -m scripts.NAME --help`."""

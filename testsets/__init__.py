@@ -1,0 +1,1 @@
+"""What is measured on: test sets, their recordings and their reference segments."""
