@@ -129,7 +129,9 @@ class HikariAgent(StreamingAgent):
         if self.option("num_threads"):
             torch.set_num_threads(self.option("num_threads"))
         if not self.option("model"):
-            raise ValueError("no model: give --hikari-model a checkpoint folder or a hub id (sbintuitions/hikari-medium)")
+            raise ValueError(
+                "no model: give --hikari-model a checkpoint folder or a hub id (sbintuitions/hikari-medium)"
+            )
         self.device = check_device(getattr(self.args, "device", "cpu"))
         self.dtype = torch.float16 if _wants_half(self.args) else torch.float32
         folder = resolve_folder(self.option("model"))

@@ -51,7 +51,9 @@ class Checkpoint:
                 f"{self.folder}: {len(missing)} of {len(shapes)} weights are missing, the first is '{missing[0]}'. "
                 "The file was cut, or config.json (layers, tie_word_embeddings) belongs to another model: fetch it again"
             )
-        surplus = [name for name in self.files if name not in {*source.values(), PROJECTION} and not IGNORED.match(name)]
+        surplus = [
+            name for name in self.files if name not in {*source.values(), PROJECTION} and not IGNORED.match(name)
+        ]
         if surplus:
             logging.getLogger(__name__).warning("%s: %d unknown weights ignored, the first is '%s'",
                                                 self.folder, len(surplus), surplus[0])  # fmt: skip
@@ -111,7 +113,9 @@ def _read_config(folder: Path) -> HikariConfig:
     kind = content.get("model_type")
     if kind != "hikari" and "decoder_time_dilation" not in content:
         remedy = f"python -m scripts.convert {folder} OUT" if kind == "whisper" else "give the folder of a Hikari model"
-        raise ValueError(f"{path} has no decoder_time_dilation (model_type '{kind}'): not a Hikari checkpoint; {remedy}")
+        raise ValueError(
+            f"{path} has no decoder_time_dilation (model_type '{kind}'): not a Hikari checkpoint; {remedy}"
+        )
     for key in ("decoder_time_dilation", "encoder_is_causal"):
         if key not in content:
             raise ValueError(
@@ -135,7 +139,9 @@ def read_index(folder: Path) -> dict[str, Path]:
 
     index = folder / "model.safetensors.index.json"
     if index.is_file():
-        shards = sorted({folder / name for name in json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()})
+        shards = sorted(
+            {folder / name for name in json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()}
+        )
     else:
         shards = [folder / "model.safetensors"]
     files: dict[str, Path] = {}

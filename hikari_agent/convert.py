@@ -19,6 +19,7 @@ SIZES = (
     "decoder_layers", "decoder_attention_heads", "decoder_ffn_dim", "max_source_positions", "activation_function",
     "init_std", "pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id", "tie_word_embeddings",
 )  # fmt: skip
+ENGLISH_ONLY_END = 50256  # id of <|endoftext|>; 50257 in the multilingual vocabulary, whose "~" is 93 too
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json")
 
 
@@ -47,7 +48,7 @@ def convert_whisper(
     if dilation < 1:
         raise ValueError(f"dilation {dilation}: a row advances at least one frame of 20 ms")
     vocabulary = Vocabulary.from_folder(source)  # refuses a vocabulary whose "~" is not WAIT
-    if not vocabulary.languages():
+    if not vocabulary.languages() or vocabulary.ids.get("<|endoftext|>") == ENGLISH_ONLY_END:
         raise ValueError(f"{source} is an English-only Whisper: Hikari's prompt names a language")
     n_rows = content["max_source_positions"] // dilation if n_rows is None else n_rows
     config = HikariConfig(

@@ -180,9 +180,7 @@ class DecoderLayer(FeedForward):
         self.encoder_attn_layer_norm = nn.LayerNorm(d_model)
         self.add_feed_forward(d_model, ffn_dim)
 
-    def forward(
-        self, x: Tensor, cache: KVCache | None, frames: KVCache, visible: list[int]
-    ) -> tuple[Tensor, KVCache]:
+    def forward(self, x: Tensor, cache: KVCache | None, frames: KVCache, visible: list[int]) -> tuple[Tensor, KVCache]:
         y, cache = self.self_attn(self.self_attn_layer_norm(x), cache)
         x = x + y
         x = x + self.encoder_attn(self.encoder_attn_layer_norm(x), frames, visible)

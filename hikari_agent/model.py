@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -36,6 +36,7 @@ class HikariEncoder(nn.Module):
         super().__init__()
         d_model = config.d_model
         self.is_causal = config.encoder_is_causal
+        self.n_heads = config.encoder_attention_heads
         self.conv1 = StreamingConv1d(config.num_mel_bins, d_model)
         self.conv2 = StreamingConv1d(d_model, d_model, stride=2)
         self.embed_positions = nn.Embedding(config.max_source_positions, d_model)
@@ -85,10 +86,8 @@ class HikariEncoder(nn.Module):
     def start(self, batch: int, capacity: int) -> EncoderState:
         """An empty state whose caches hold `capacity` frames: nothing is allocated until they are full."""
         weight = self.conv1.weight
-        heads = self.layers[0].self_attn.n_heads
-        caches = [
-            KVCache.empty(batch, heads, capacity, weight.shape[0] // heads, like=weight) for _ in self.layers
-        ]
+        heads = self.n_heads
+        caches = [KVCache.empty(batch, heads, capacity, weight.shape[0] // heads, like=weight) for _ in self.layers]
         tails = (weight.new_zeros(batch, weight.shape[1], 1), weight.new_zeros(batch, weight.shape[0], 1))
         return EncoderState(tails, caches, 0)
 
@@ -97,6 +96,7 @@ class HikariDecoder(nn.Module):
     def __init__(self, config: HikariConfig) -> None:
         super().__init__()
         self.dilation = config.decoder_time_dilation
+        self.n_heads = config.decoder_attention_heads
         self.embed_tokens = nn.Embedding(config.vocab_size, config.d_model)
         self.embed_positions = nn.Embedding(config.max_target_positions, config.d_model)
         self.layers = nn.ModuleList(
@@ -123,13 +123,12 @@ class HikariDecoder(nn.Module):
 
     def remember(self, frames: Tensor, caches: list[KVCache] | None = None) -> list[KVCache]:
         """Encoder frames (B, n_frames, d_model) as keys and values of each layer, behind those in `caches`."""
-        return [
-            layer.encoder_attn.remember(frames, caches[i] if caches else None) for i, layer in enumerate(self.layers)
-        ]
+        layers = cast("list[DecoderLayer]", self.layers)
+        return [layer.encoder_attn.remember(frames, caches[i] if caches else None) for i, layer in enumerate(layers)]
 
     def start(self, batch: int, capacity: int) -> list[KVCache]:
         """Empty caches that hold `capacity` rows or frames, one a layer."""
-        weight, heads = self.embed_tokens.weight, self.layers[0].self_attn.n_heads
+        weight, heads = self.embed_tokens.weight, self.n_heads
         return [KVCache.empty(batch, heads, capacity, weight.shape[1] // heads, like=weight) for _ in self.layers]
 
 
@@ -149,7 +148,7 @@ class HikariForConditionalGeneration(PreTrainedModel):
     base_model_prefix = "model"
     main_input_name = "input_features"
     # transformers 5 wants to know what is tied to what; 4 wants the names of the tied only.
-    _tied_weights_keys = (  # noqa: RUF012
+    _tied_weights_keys = (
         {"proj_out.weight": "model.decoder.embed_tokens.weight"}
         if int(transformers.__version__.split(".")[0]) >= 5
         else ["proj_out.weight"]
@@ -176,22 +175,25 @@ class HikariForConditionalGeneration(PreTrainedModel):
             nn.init.ones_(module.weight)
             nn.init.zeros_(module.bias)
 
-    def forward(  # type: ignore[override]
+    def forward(
         self,
         input_features: Tensor | None = None,
         decoder_input_ids: Tensor | None = None,
+        *,
         encoder_outputs: Tensor | tuple[Tensor, ...] | None = None,
     ) -> Seq2SeqLMOutput:
         """Log-mel (B, n_mels, n_frames) and token ids (B, n_rows) -> `.logits` (B, n_rows, vocab_size).
 
         `encoder_outputs` (B, n_frames / 2, d_model) replaces `input_features`. Row i sees frames 0 .. 4 * i - 1 only.
         """
-        if decoder_input_ids is None or (input_features is None) == (encoder_outputs is None):
-            raise ValueError("expected decoder_input_ids and one of input_features and encoder_outputs")
-        if encoder_outputs is None:
+        if input_features is not None and encoder_outputs is None:
             frames = self.model.encoder.encode(input_features.to(self.dtype))
-        else:
+        elif encoder_outputs is not None and input_features is None:
             frames = encoder_outputs[0] if isinstance(encoder_outputs, tuple) else encoder_outputs
+        else:
+            raise ValueError("expected one of input_features and encoder_outputs")
+        if decoder_input_ids is None:
+            raise ValueError("expected decoder_input_ids: the prompt and what follows it")
         hidden, _ = self.model.decoder(decoder_input_ids, self.model.decoder.remember(frames))
         return Seq2SeqLMOutput(logits=self.proj_out(hidden), encoder_last_hidden_state=frames)
 
@@ -208,7 +210,7 @@ class HikariForConditionalGeneration(PreTrainedModel):
         self.proj_out = value
 
     @classmethod
-    def from_pretrained(  # type: ignore[override]
+    def from_pretrained(
         cls,
         name_or_path: str | os.PathLike[str],
         *,

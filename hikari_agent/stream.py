@@ -154,7 +154,7 @@ class HikariStream:
         tokens = state.window.tokens
         is_speech = False
         if self.bias.needs_speech:  # the released server looks at the last 32 ms of each step only
-            probability, state.vad = self.vad(samples[-FRAME:], state.vad)
+            probability, state.vad = self.vad(state.window.samples[-FRAME:].numpy(), state.vad)
             is_speech = probability > SPEECH_THRESHOLD
         token, margin = choose(logits, tokens, state.wait_penalty, self.repetition)
         if self.on_step:

@@ -32,12 +32,18 @@ class Vocabulary:
 
     @classmethod
     def from_folder(cls, folder: str | os.PathLike[str]) -> Vocabulary:
-        """Read a Whisper tokenizer. Raises FileNotFoundError if there is none, ValueError if its "~" is not WAIT."""
+        """Read a Whisper tokenizer.
+
+        Raises FileNotFoundError if there is none, ValueError if it is damaged or its "~" is not WAIT.
+        """
         from tokenizers import Tokenizer
 
         path = Path(folder) / "tokenizer.json"
         if path.is_file():
-            tokenizer = Tokenizer.from_file(str(path))
+            try:
+                tokenizer = Tokenizer.from_file(str(path))
+            except Exception as error:  # tokenizers raises nothing more exact
+                raise ValueError(f"{path} is damaged or no tokenizer ({error}): fetch it again") from error
         elif (Path(folder) / "vocab.json").is_file():
             from transformers import WhisperTokenizerFast
 
@@ -47,9 +53,7 @@ class Vocabulary:
                 f"{folder} has no tokenizer.json: copy it from a multilingual Whisper (openai/whisper-medium has the one "
                 "the released Hikari uses), or name its folder with --hikari-tokenizer"
             )
-        vocabulary = cls(
-            tokenizer.get_vocab(), [t.content for t in tokenizer.get_added_tokens_decoder().values()]
-        )
+        vocabulary = cls(tokenizer.get_vocab(), [t.content for t in tokenizer.get_added_tokens_decoder().values()])
         if vocabulary.ids.get(WAIT_TEXT) != WAIT:
             raise ValueError(
                 f"{folder}: token '{WAIT_TEXT}' has id {vocabulary.ids.get(WAIT_TEXT)}, Hikari's WAIT is {WAIT}: this is "

@@ -88,3 +88,22 @@ def run_simuleval(folder: Path, wavs: list[Path], *arguments: str, segment_ms: i
         assert done.returncode == 0, done.stderr[-3000:]
     log = folder / "out" / "instances.log"
     return done, [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+
+def random_model(seed: int = 0, scale: float = 0.3, **sizes):
+    """A random Hikari whose biases and norms are random too; two layers of width 16 unless `sizes` says otherwise."""
+    import torch
+
+    from hikari_agent.config import HikariConfig
+    from hikari_agent.model import HikariForConditionalGeneration
+
+    small = {f"{side}_{what}": n for side in ("encoder", "decoder")
+             for what, n in (("layers", 2), ("attention_heads", 2), ("ffn_dim", 32))}  # fmt: skip
+    small |= dict(vocab_size=1100, d_model=16, max_source_positions=400, max_target_positions=100)
+    small |= dict(encoder_is_causal=True, decoder_time_dilation=4, bos_token_id=957, eos_token_id=957, pad_token_id=957, decoder_start_token_id=958)
+    generator = torch.Generator().manual_seed(seed)
+    model = HikariForConditionalGeneration(HikariConfig(**(small | sizes))).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(scale * torch.randn(parameter.shape, generator=generator))
+    return model

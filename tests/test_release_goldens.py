@@ -100,7 +100,9 @@ def test_the_agent_gives_the_released_tokens_whatever_the_segment_size(tiny_fold
 
 @pytest.mark.slow
 @pytest.mark.parametrize("segment_ms", [80, 200, 1000])
-def test_simuleval_logs_the_released_tokens_at_the_time_they_were_decided(tiny_folder, tmp_path, golden_audio, segment_ms):
+def test_simuleval_logs_the_released_tokens_at_the_time_they_were_decided(
+    tiny_folder, tmp_path, golden_audio, segment_ms
+):
     import soundfile
 
     run = golden_run("p50")

@@ -56,7 +56,9 @@ class WhisperBackend:
         self.token_bytes = self.vocabulary.token_bytes
         generation = self.model.generation_config
         if not getattr(generation, "alignment_heads", None):
-            raise ValueError(f"{folder}/generation_config.json names no alignment_heads: AlignAtt cannot read attention")
+            raise ValueError(
+                f"{folder}/generation_config.json names no alignment_heads: AlignAtt cannot read attention"
+            )
         self.alignment_heads = [tuple(pair) for pair in generation.alignment_heads]
         if getattr(generation, "is_multilingual", True):
             self.prompt = self.vocabulary.prompt(task, language)
@@ -113,7 +115,9 @@ class WhisperBackend:
 
         decoder, cache = self.model.get_decoder(), EncoderDecoderCache(DynamicCache(), DynamicCache())
         limit = self.model.config.max_target_positions - len(self.prompt) - len(prefix)
-        ids, tokens, frames = [*self.prompt, *prefix], [], []
+        ids = [*self.prompt, *prefix]
+        tokens: list[int] = []
+        frames: list[int] = []
         for _ in range(min(MAX_NEW_TOKENS, limit)):
             with torch.inference_mode():
                 out = decoder(
