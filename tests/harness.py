@@ -100,7 +100,8 @@ def random_model(seed: int = 0, scale: float = 0.3, **sizes):
     small = {f"{side}_{what}": n for side in ("encoder", "decoder")
              for what, n in (("layers", 2), ("attention_heads", 2), ("ffn_dim", 32))}  # fmt: skip
     small |= dict(vocab_size=1100, d_model=16, max_source_positions=400, max_target_positions=100)
-    small |= dict(encoder_is_causal=True, decoder_time_dilation=4, bos_token_id=957, eos_token_id=957, pad_token_id=957, decoder_start_token_id=958)
+    small |= dict(encoder_is_causal=True, decoder_time_dilation=4, bos_token_id=957, eos_token_id=957, pad_token_id=957)
+    small |= dict(decoder_start_token_id=958)
     generator = torch.Generator().manual_seed(seed)
     model = HikariForConditionalGeneration(HikariConfig(**(small | sizes))).eval()
     with torch.no_grad():

@@ -79,7 +79,9 @@ def test_the_penalty_does_not_grow_at_ten_entries_or_fewer():
 
 
 def test_the_penalty_falls_back_only_after_text_by_a_share_of_its_excess():
-    assert ADAPTIVE.after(2.5, [*PROMPT, 5], is_speech=True) == ADAPTIVE.after(2.5, [*PROMPT, 5], is_speech=False) == 2.0
+    assert (
+        ADAPTIVE.after(2.5, [*PROMPT, 5], is_speech=True) == ADAPTIVE.after(2.5, [*PROMPT, 5], is_speech=False) == 2.0
+    )
     assert ADAPTIVE.after(2.5, [*PROMPT, 5, WAIT], is_speech=False) == 2.5
     assert ADAPTIVE.after(0.5, [*PROMPT, 5], is_speech=True) == 0.5
 

@@ -55,7 +55,9 @@ def noise(seconds: float, loudness: float, seed: int = 0) -> np.ndarray:
 
 def rising() -> np.ndarray:
     """Near-silence, then louder and louder: the log-mel floor rises under what was heard long before."""
-    return np.concatenate([noise(1.0, loudness, seed) for seed, loudness in enumerate((1e-5, 1e-5, 1e-3, 1e-4, 0.1, 0.3))])
+    return np.concatenate(
+        [noise(1.0, loudness, seed) for seed, loudness in enumerate((1e-5, 1e-5, 1e-3, 1e-4, 0.1, 0.3))]
+    )
 
 
 def silence_then_sound() -> np.ndarray:
@@ -119,7 +121,9 @@ def test_a_window_the_model_has_no_rows_for_is_refused(tiny_model, n_rows):
 def test_a_window_the_encoder_has_no_positions_for_is_refused():
     model = random_model(max_source_positions=40)
     ReleaseWindow(model, 11)
-    with pytest.raises(ValueError, match="12 rows needs 44 encoder frames, the model has positions for 40: choose a shorter"):
+    with pytest.raises(
+        ValueError, match="12 rows needs 44 encoder frames, the model has positions for 40: choose a shorter"
+    ):
         ReleaseWindow(model, 12)
 
 
@@ -271,7 +275,9 @@ def test_row_0_sees_nothing_and_is_no_nan(tiny_model):
     ids = torch.tensor([PROMPT])
     with torch.inference_mode():
         logits = [
-            tiny_model(encoder_outputs=scale * torch.randn(1, 60, 64, generator=generator), decoder_input_ids=ids).logits
+            tiny_model(
+                encoder_outputs=scale * torch.randn(1, 60, 64, generator=generator), decoder_input_ids=ids
+            ).logits
             for scale in (0.0, 1.0, 100.0)
         ]
         alone = tiny_model(encoder_outputs=torch.ones(1, 60, 64), decoder_input_ids=ids[:, :1]).logits
@@ -404,7 +410,9 @@ def test_streams_in_one_batch_say_what_each_says_alone(tiny_model):
 
 
 @pytest.mark.parametrize("n_heard", [1, 20, 45])
-def test_a_forked_stream_goes_its_own_way_and_the_original_as_if_nothing_had_happened(tiny_model, golden_audio, n_heard):
+def test_a_forked_stream_goes_its_own_way_and_the_original_as_if_nothing_had_happened(
+    tiny_model, golden_audio, n_heard
+):
     audio = golden_audio[: 60 * STEP + 100]
     stream = HikariStream(ReleaseWindow(tiny_model, 40), PROMPT, lambda token: b" w%d" % token, AdaptiveWaitBias())
 

@@ -185,7 +185,9 @@ def test_another_vocabulary_is_refused(tmp_path):
 def test_a_vocabulary_without_languages_cannot_make_a_prompt():
     from transformers.convert_slow_tokenizer import bytes_to_unicode
 
-    english = Vocabulary({c: i for i, c in enumerate([*bytes_to_unicode().values(), "<|endoftext|>"])}, ["<|endoftext|>"])
+    english = Vocabulary(
+        {c: i for i, c in enumerate([*bytes_to_unicode().values(), "<|endoftext|>"])}, ["<|endoftext|>"]
+    )
     with pytest.raises(ValueError, match="unknown target language 'de'"):
         english.prompt("translate", "de")
     with pytest.raises(ValueError, match=r"no token <\|startoftranscript\|>: this is not a multilingual Whisper"):
@@ -214,5 +216,7 @@ def test_vocab_json_and_merges_do_where_there_is_no_tokenizer_json(tmp_path, voc
     (tmp_path / "merges.txt").write_text("#version: 0.2\n")
     (tmp_path / "added_tokens.json").write_text(json.dumps(special))
     found = Vocabulary.from_folder(tmp_path)
-    assert [found.token_bytes(i) for i in range(FIRST_SPECIAL)] == [vocabulary.token_bytes(i) for i in range(FIRST_SPECIAL)]
+    assert [found.token_bytes(i) for i in range(FIRST_SPECIAL)] == [
+        vocabulary.token_bytes(i) for i in range(FIRST_SPECIAL)
+    ]
     assert found.prompt("translate", "de") == vocabulary.prompt("translate", "de")
