@@ -135,7 +135,7 @@ class PolicyAgent(StreamingAgent):
         if states.source_finished and len(session.pending):
             chunk, session.pending = session.pending, session.pending[:0]
             words += self._hear(session, chunk, is_final=True)
-        return self.write(("" if self.by_characters else " ").join(words), states.source_finished)
+        return self.write(("" if self.by_characters else " ").join(filter(None, words)), states.source_finished)
 
     def _hear(self, session: Session, chunk: np.ndarray, is_final: bool) -> list[str]:
         """One chunk more: the words to write now."""
@@ -182,15 +182,39 @@ class PolicyAgent(StreamingAgent):
         return policies.local_agreement(session.proposals, self.option("agreement"), is_final)
 
     def _hear_offline(self, session: Session, limit: int, is_final: bool) -> list[str]:
-        """at-end: decode each full window once, hold its text, and say all of it when the recording is over."""
-        is_full = sum(len(samples) for samples, _ in session.buffer.chunks) + self.chunk_samples > limit
-        if is_full or is_final:
-            samples = session.buffer.samples
-            proposal = self.backend.propose(self.backend.encode(samples), self.backend.n_frames(samples), [])
-            session.held += self._text(self._whole_words(proposal, is_final=True))
-            session.buffer.chunks = []
+        """at-end: decode each full window once, hold its text, and say all of it when the recording is over.
+
+        The last word of a full window may be cut: the next window begins before it. Where the model ended its text long
+        before the audio did, and somebody still speaks, it is asked again from where it looked last.
+        """
+        samples = session.buffer.samples
+        while is_final or len(samples) + self.chunk_samples > limit:
+            n_frames = self.backend.n_frames(samples)
+            proposal = self.backend.propose(self.backend.encode(samples), n_frames, [])
+            words = self._whole_words(proposal, is_final=True)
+            kept = words[:-1] if len(words) > 1 and not is_final else words
+            session.held += self._text(kept)
+            n_kept = sum(map(len, kept))
+            if kept != words:  # between the last token that stays and the first that goes
+                seen = (proposal.frames[n_kept - 1] + proposal.frames[n_kept]) / 2
+            else:
+                seen = max(proposal.frames[-5:], default=n_frames)
+            rest = samples[round(seen / max(1, n_frames) * len(samples)) :]
+            is_stuck = len(samples) - len(rest) < SAMPLE_RATE / 2
+            samples = samples[:0] if is_stuck or (is_final and not self._is_speech(rest)) else rest
+            if not len(samples):
+                break
+        session.buffer.chunks = [(samples, [])]
         n = policies.at_end(len(session.held), is_final)
         return session.held[:n]
+
+    def _is_speech(self, samples: np.ndarray) -> bool:
+        """Whether there is at least half a second of sound that Silero takes for speech somewhere."""
+        state, n_speech = self.vad.start(), 0
+        for start in range(0, len(samples) - FRAME + 1, FRAME):
+            probability, state = self.vad(samples[start : start + FRAME], state)
+            n_speech += probability >= max(0.5, self.option("vad_threshold"))
+        return n_speech * FRAME >= SAMPLE_RATE / 2
 
     def _speech_began(self, session: Session, chunk: np.ndarray) -> bool:
         """Whether speech has been heard up to this chunk; once it has, it has."""
@@ -215,8 +239,8 @@ class PolicyAgent(StreamingAgent):
         return [[proposal.tokens[i] for i in word] for word in words]
 
     def _text(self, words: list[list[int]]) -> list[str]:
-        texts = (b"".join(map(self.backend.token_bytes, word)).decode("utf-8", "replace").strip() for word in words)
-        return [text for text in texts if text]
+        """The text of each word; a stray blank gives an empty one."""
+        return [b"".join(map(self.backend.token_bytes, word)).decode("utf-8", "replace").strip() for word in words]
 
 
 def group_words(pieces: list[bytes], by_characters: bool) -> list[list[int]]:

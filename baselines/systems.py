@@ -92,7 +92,7 @@ SYSTEMS: dict[str, SystemSpec] = {
         ),
         _whisper(
             "whisper-alignatt", "alignatt",
-            Knob("frame_threshold", "--policy-frame-threshold", "encoder frames of 20 ms", (4, 10, 25, 50, 100)),
+            Knob("frame_threshold", "--policy-frame-threshold", "encoder frames of 20 ms", (4, 8, 12, 25, 50)),
             "arXiv:2305.11408 (AlignAtt), arXiv:2212.04356 (Whisper)", chunk_ms="500",
         ),
         _whisper(
