@@ -103,7 +103,7 @@ class StreamingAgent(SpeechToTextAgent):
             if getattr(args, f"{cls.option_prefix}_debug", False):
                 raise
             message = error.args[0] if isinstance(error, KeyError) and error.args else error
-            print(f"error: {message}", file=sys.stderr)
+            print(f"error: {' '.join(str(message).split())}", file=sys.stderr)  # in one line, whatever a library wrote
             raise SystemExit(2) from None
 
     @staticmethod
@@ -190,6 +190,11 @@ class HikariAgent(StreamingAgent):
         target = target or ("en" if task == "transcribe" else "de")
         if target not in self._streams:
             prompt = self.vocabulary.prompt(task, target)
+            if max(prompt) >= self.model.config.vocab_size:
+                raise ValueError(
+                    f"the tokenizer's prompt has id {max(prompt)}, the model {self.option('model')} has "
+                    f"{self.model.config.vocab_size} tokens: give the tokenizer that belongs to it (--hikari-tokenizer)"
+                )
             if target not in RELEASED_TARGETS:
                 logger.warning("hikari-medium was not trained to write '%s': only a model of your own will", target)
             self._warn_about_unit(target)

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from .config import HikariConfig
 
 EMBEDDING, PROJECTION = "model.decoder.embed_tokens.weight", "proj_out.weight"
+SIZES = (
+    "vocab_size", "num_mel_bins", "d_model", "encoder_layers", "encoder_attention_heads", "encoder_ffn_dim",
+    "decoder_layers", "decoder_attention_heads", "decoder_ffn_dim", "max_source_positions", "max_target_positions",
+    "decoder_time_dilation",
+)  # fmt: skip
 # Left over from the speech-to-speech model: harmless for text.
 IGNORED = re.compile(
     r"depth_decoder\.|s2t_adapter\.|model\.decoder\.embed_(semantic_token\.|acoustic_tokens\.\d+\.)weight"
@@ -110,6 +115,8 @@ def _read_config(folder: Path) -> HikariConfig:
         content = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         raise ValueError(f"{path} is not JSON ({error}): fetch it again") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} holds a {type(content).__name__}, expected an object: fetch it again")
     kind = content.get("model_type")
     if kind != "hikari" and "decoder_time_dilation" not in content:
         remedy = f"python -m scripts.convert {folder} OUT" if kind == "whisper" else "give the folder of a Hikari model"
@@ -130,7 +137,20 @@ def _read_config(folder: Path) -> HikariConfig:
                 f"{path} says {key} true: a speech-to-speech Hikari without decoder positions, which this text agent "
                 "does not run. Use a text checkpoint such as sbintuitions/hikari-medium"
             )
+    _check_sizes(path, content)
     return HikariConfig.from_dict(content)
+
+
+def _check_sizes(path: Path, content: dict[str, Any]) -> None:
+    sizes = {key: content[key] for key in SIZES if key in content}
+    for key, size in sizes.items():
+        if not isinstance(size, int) or size < 1:
+            raise ValueError(f"{path} says {key} {size!r}, expected a whole number above 0: fetch it again")
+    for key in ("encoder_attention_heads", "decoder_attention_heads"):
+        if key in sizes and sizes.get("d_model", 0) % sizes[key]:
+            raise ValueError(
+                f"{path} says d_model {sizes['d_model']}, which {key} {sizes[key]} does not divide: fetch it again"
+            )
 
 
 def read_index(folder: Path) -> dict[str, Path]:
@@ -139,9 +159,11 @@ def read_index(folder: Path) -> dict[str, Path]:
 
     index = folder / "model.safetensors.index.json"
     if index.is_file():
-        shards = sorted(
-            {folder / name for name in json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()}
-        )
+        try:
+            names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+            shards = sorted(folder / name for name in names)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{index} is damaged or no index of shards ({error!r}): fetch it again") from error
     else:
         shards = [folder / "model.safetensors"]
     files: dict[str, Path] = {}

@@ -137,7 +137,7 @@ class HikariStream:
         if not state.finished and state.heard_samples >= 3 * size:
             if len(state.pending):
                 words += self._step(state, np.pad(state.pending, (0, size - len(state.pending))))
-            n_drained = 0
+            state.n_waits = n_drained = 0  # a WAIT before the end only said that more was to be heard
             while state.n_waits * self.row_ms < self.drain_ms and (n_drained + 1) * self.row_ms <= self.drain_cap_ms:
                 words += self._step(state, np.zeros(size, np.float32))
                 n_drained += 1

@@ -65,18 +65,6 @@ def test_a_recording_that_ends_inside_a_word_loses_nothing(tiny_folder, golden_a
     assert drain_ms or tokens[-1] != WAIT, "the made-up model was to be inside a word at the end"
 
 
-def test_at_the_end_the_stream_goes_on_until_the_model_has_waited_long_enough(tiny_folder, audio):
-    """400 ms are five rows of WAIT in a row; one WAIT fewer does not end it, one more is not asked for."""
-    agent = make_agent(tiny_folder, wait_penalty=-0.5, boost=0, drain_cap_ms=10_000)
-    _, tokens = tokens_of(agent, audio)
-    n_heard = -(-len(audio) // 1280) - 2
-    drained = tokens[n_heard:]
-    assert tokens[-5:] == [WAIT] * 5
-    for end in range(n_heard, len(tokens)):
-        assert tokens[end - 5 : end] != [WAIT] * 5
-    assert drained
-
-
 def test_a_model_that_never_waits_is_cut_off_at_the_cap(tiny_folder, audio):
     agent = make_agent(tiny_folder, wait_penalty=100.0, drain_cap_ms=1000)
     words, tokens = tokens_of(agent, audio)

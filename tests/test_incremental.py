@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -313,7 +315,7 @@ CUTS = st.lists(st.integers(0, 40), max_size=8).map(sorted)
 
 def pieces(x: torch.Tensor, cuts: list[int], dim: int) -> list[torch.Tensor]:
     ends = [0, *cuts, x.shape[dim]]
-    return [x.narrow(dim, a, b - a) for a, b in zip(ends, ends[1:], strict=False) if b > a]
+    return [x.narrow(dim, a, b - a) for a, b in itertools.pairwise(ends) if b > a]
 
 
 def signal(*shape: int) -> torch.Tensor:

@@ -78,7 +78,7 @@ def test_a_wait_inside_a_character_keeps_the_word_it_belongs_to():
 
 
 def test_japanese_leaves_character_by_character_and_without_blanks():
-    pieces = [" 今日".encode(), " は ".encode(), "AI".encode()]
+    pieces = [" 今日".encode(), " は ".encode(), b"AI"]
     assert emissions(pieces, by_characters=True) == [["今", "日"], ["は"], ["A", "I"], []]
 
 
@@ -163,7 +163,7 @@ def test_an_unknown_language_is_refused_with_the_known_ones(vocabulary, language
 
 
 def test_an_unknown_task_is_refused_with_the_known_ones(vocabulary):
-    with pytest.raises(ValueError, match="unknown task 'summarise'. Known: translate, transcribe"):
+    with pytest.raises(ValueError, match=r"unknown task 'summarise'. Known: translate, transcribe"):
         vocabulary.prompt("summarise", "de")
 
 
