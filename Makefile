@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 TRANSFORMERS4 := .transformers4
 # Tests of the model, the stream and the agent: they pass under transformers 4 and 5 alike.
-HIKARI_TESTS := tests/test_release_goldens.py tests/test_incremental.py tests/test_checkpoint.py tests/test_agent.py
+HIKARI_TESTS := tests/test_release_goldens.py tests/test_incremental.py tests/test_layers.py tests/test_checkpoint.py tests/test_agent.py
 
 .PHONY: demo test lint bench clean
 

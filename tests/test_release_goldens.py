@@ -37,19 +37,25 @@ def golden_run(name: str) -> dict:
     return settings
 
 
-RUNS = ["p50", "a50"] + [pytest.param(name, marks=pytest.mark.slow) for name in ("wp0.0", "wp0.6", "wp1.5", "a337")]
+QUICK_RUNS = ("p50", "a50")
+LONG_RUNS = ("wp0.0", "wp0.6", "wp1.5", "a337")
+RUNS = [*QUICK_RUNS, *(pytest.param(name, marks=pytest.mark.slow) for name in LONG_RUNS)]
 
 
 def bias_of(run: dict) -> WaitBias:
     return AdaptiveWaitBias(run["baseline"], run["boost"], run["decay"]) if run["boost"] else WaitBias(run["baseline"])
 
 
-@pytest.mark.parametrize("name", RUNS)
-@pytest.mark.parametrize("incremental", [True, False])
+# Inside a long window a full recompute of each step is slow: test_incremental.py compares the two there.
+@pytest.mark.parametrize(
+    ("name", "incremental"),
+    [
+        *((name, incremental) for name in QUICK_RUNS for incremental in (True, False)),
+        *(pytest.param(name, True, marks=pytest.mark.slow) for name in LONG_RUNS),
+    ],
+)
 def test_the_stream_gives_the_released_tokens(tiny_model, golden_audio, name, incremental):
     run = golden_run(name)
-    if not incremental and name not in ("p50", "a50"):
-        pytest.skip("the full recompute of long windows is compared in test_incremental.py")
     steps = []
     stream = HikariStream(
         ReleaseWindow(tiny_model, run["n_rows"], incremental), run["prompt"], lambda token: b" x",
