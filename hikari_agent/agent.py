@@ -99,7 +99,7 @@ class StreamingAgent(SpeechToTextAgent):
         try:
             check_sources(getattr(args, "source", None), getattr(args, "target", None))
             return cls(args)
-        except (ValueError, KeyError, FileNotFoundError, ImportError) as error:
+        except (ValueError, KeyError, ImportError, FileNotFoundError, PermissionError) as error:
             if getattr(args, f"{cls.option_prefix}_debug", False):
                 raise
             message = error.args[0] if isinstance(error, KeyError) and error.args else error
@@ -195,8 +195,10 @@ class HikariAgent(StreamingAgent):
                     f"the tokenizer's prompt has id {max(prompt)}, the model {self.option('model')} has "
                     f"{self.model.config.vocab_size} tokens: give the tokenizer that belongs to it (--hikari-tokenizer)"
                 )
-            if target not in RELEASED_TARGETS:
-                logger.warning("hikari-medium was not trained to write '%s': only a model of your own will", target)
+            if target not in (("en",) if task == "transcribe" else RELEASED_TARGETS):
+                logger.warning(
+                    "hikari-medium was not trained to %s into '%s': only a model of your own will", task, target
+                )
             self._warn_about_unit(target)
             self._streams[target] = HikariStream(
                 self.window,
@@ -219,8 +221,10 @@ class HikariAgent(StreamingAgent):
     def policy(self, states: AudioStates | None = None) -> Action:
         """Hear what came, say what is due. The last call (source finished) says all the rest."""
         states = self.states if states is None else states
-        stream = self.stream_to(states.tgt_lang or self.tgt_lang or self.option("target"))
-        state = stream.start() if states.session is None else states.session
+        if states.session is None:  # the language of a recording is that of its first segment
+            stream = self.stream_to(states.tgt_lang or self.tgt_lang or self.option("target"))
+            states.session = stream, stream.start()
+        stream, state = states.session
         samples = states.take()
         if state.finished:
             return self.write("", finished=True)
@@ -228,7 +232,7 @@ class HikariAgent(StreamingAgent):
         if states.source_finished:
             rest, state = stream.finish(state)
             emissions += rest
-        states.session = state
+        states.session = stream, state
         blank = "" if stream.by_characters else " "
         return self.write(blank.join(e.text for e in emissions), states.source_finished)
 
@@ -264,7 +268,10 @@ def check_sources(source: str | None, target: str | None) -> None:
             raise FileNotFoundError(f"no file {path} ({name}): it holds one line a recording")
         if Path(path).suffix.lower() in (".wav", ".flac", ".mp3", ".ogg", ".mp4"):
             raise ValueError(f"{path} ({name}) is a recording: give a text file with the path of one recording a line")
-        lists[name] = Path(path).read_text(encoding="utf-8").splitlines()
+        try:
+            lists[name] = Path(path).read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} ({name}) is not UTF-8 text ({error.reason} at byte {error.start})") from error
     if len({len(lines) for lines in lists.values()}) > 1:
         raise ValueError(
             f"{source} has {len(lists['--source'])} recordings, {target} has {len(lists['--target'])} references: "

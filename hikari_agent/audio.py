@@ -69,10 +69,15 @@ class StreamingDecoder:
             self._resampler = soxr.ResampleStream(sample_rate, SAMPLE_RATE, 1, dtype="float32", quality="HQ")
 
     def push(self, samples: np.ndarray) -> np.ndarray:
-        """(n,) or (n, n_channels) at the source rate -> what is ready of it, (m,) at 16 kHz."""
+        """(n,) or (n, n_channels) at the source rate -> what is ready of it, (m,) at 16 kHz.
+
+        Raises ValueError for samples that are no finite numbers: one would silence the model for good.
+        """
         mono = np.asarray(samples, dtype=np.float32)
         if mono.ndim == 2:
             mono = mono.mean(axis=1, dtype=np.float32)
+        if not np.isfinite(mono).all():
+            raise ValueError("the recording holds samples that are NaN or infinite: export it again as 16-bit PCM")
         if self._resampler is None or not mono.size:
             return mono
         return self._resampler.resample_chunk(mono)

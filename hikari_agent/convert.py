@@ -50,23 +50,24 @@ def convert_whisper(
     vocabulary = Vocabulary.from_folder(source)  # refuses a vocabulary whose "~" is not WAIT
     if not vocabulary.languages() or vocabulary.ids.get("<|endoftext|>") == ENGLISH_ONLY_END:
         raise ValueError(f"{source} is an English-only Whisper: Hikari's prompt names a language")
-    n_rows = content["max_source_positions"] // dilation if n_rows is None else n_rows
+    # A config leaves out what equals Whisper's defaults.
+    n_frames, n_positions = content.get("max_source_positions", 1500), content.get("max_target_positions", 448)
+    n_rows = n_frames // dilation if n_rows is None else n_rows
+    if not 5 <= n_rows <= n_positions:
+        raise ValueError(f"{n_rows} rows: this Whisper has text positions for 5 to {n_positions}")
     config = HikariConfig(
         **{key: content[key] for key in SIZES if key in content},
-        max_target_positions=content["max_target_positions"],
+        max_target_positions=n_rows,
         encoder_is_causal=True,
         decoder_time_dilation=dilation,
     )
     model = HikariForConditionalGeneration(config)
+    shapes = {name: tuple(p.shape) for name, p in model.state_dict().items()}
     tensors = Checkpoint(source, config, read_index(source)).tensors(
-        {name: tuple(p.shape) for name, p in model.state_dict().items()}
+        shapes | {POSITIONS: (n_positions, config.d_model)}
     )
-    if not 5 <= n_rows <= config.max_target_positions:
-        raise ValueError(f"{n_rows} rows: this Whisper has text positions for 5 to {config.max_target_positions}")
     tensors[POSITIONS] = tensors[POSITIONS][:n_rows]
-    config.max_target_positions = n_rows
-    model = HikariForConditionalGeneration(config).to(tensors[POSITIONS].dtype)
-    model.load_state_dict(tensors)
+    model.to(tensors[POSITIONS].dtype).load_state_dict(tensors)
     model.save_pretrained(folder)
     for name in TOKENIZER_FILES:
         if (source / name).is_file():

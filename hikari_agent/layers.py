@@ -30,7 +30,8 @@ class KVCache:
     """Keys and values of one attention layer: `n` filled positions of a storage with a fixed capacity.
 
     Both tensors are (B, n_heads, capacity, head_dim). Appending writes behind position `n` in place and returns a
-    longer view; `truncated` is a shorter one of the same storage, whose rest will be overwritten.
+    longer view, so an older view of the same storage is stale from there on: copy a cache to fork it. What does not
+    fit goes into new storage. `truncated` is a shorter view, whose rest will be overwritten.
     """
 
     keys: Tensor
@@ -44,7 +45,9 @@ class KVCache:
 
     def append(self, keys: Tensor, values: Tensor) -> KVCache:
         end = self.n + keys.shape[2]
-        assert end <= self.keys.shape[2], f"cache holds {self.keys.shape[2]} positions, {end} are needed"
+        if end > self.keys.shape[2]:
+            held_keys, held_values = self.filled()
+            return KVCache(torch.cat([held_keys, keys], dim=2), torch.cat([held_values, values], dim=2), end)
         self.keys[:, :, self.n : end] = keys
         self.values[:, :, self.n : end] = values
         return KVCache(self.keys, self.values, end)

@@ -1,7 +1,8 @@
 """The stream: 16 kHz samples in, whole words out with the audio that had been heard when they were decided.
 
 Everything that survives between two chunks is in a `StreamState`; the `HikariStream` itself never changes, so one
-serves any number of streams, and a copied state is a forked stream.
+serves any number of streams. A state that was handed in is used up, go on with the one that comes back; a `fork()` of it
+is an independent stream.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Emission:
 
     text: str
     heard_samples: int  # at 16 kHz, never more than the recording has
-    last: bool = False  # nothing comes after it
+    last: bool = False  # said at the end of the audio: nothing comes after it
 
 
 @dataclass(frozen=True)
