@@ -30,7 +30,7 @@ SILENCE_KEPT_SAMPLES = SAMPLE_RATE // 2  # of the silence before the first word,
 
 @dataclass
 class Buffer:
-    """What the backend still hears and what was said of it: chunks of audio, each with the tokens written then."""
+    """What the backend still hears and what was said of it: chunks of audio, each with the tokens it holds."""
 
     chunks: list[tuple[np.ndarray, list[int]]] = field(default_factory=list)
 
@@ -41,6 +41,15 @@ class Buffer:
     @property
     def prefix(self) -> list[int]:
         return [token for _, tokens in self.chunks for token in tokens]
+
+    def write(self, tokens: list[int], positions: list[float]) -> None:
+        """Put each token into the chunk that holds sample `position` of the buffer, never before an earlier token."""
+        ends = np.cumsum([len(samples) for samples, _ in self.chunks])
+        written = [i for i, (_, held) in enumerate(self.chunks) if held]
+        at = written[-1] if written else 0
+        for token, position in zip(tokens, positions, strict=True):
+            at = max(at, min(int(np.searchsorted(ends, position, side="right")), len(self.chunks) - 1))
+            self.chunks[at][1].append(token)
 
     def trim(self, limit_samples: int) -> None:
         """Let the oldest chunks go, audio and text together, until `limit_samples` are left."""
@@ -57,6 +66,7 @@ class Session:
     pending: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))  # heard, less than a chunk
     vad_pending: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))
     has_speech: bool = False
+    is_over: bool = False
     n_units: int = 0  # chunks since speech began: wait-k's source units
     n_words: int = 0  # words written
     proposals: list[list[str]] = field(default_factory=list)  # LocalAgreement's, on top of what is said
@@ -74,8 +84,7 @@ class PolicyAgent(StreamingAgent):
 
         if not self.option("model"):
             raise ValueError("no model: give --policy-model a folder (python -m scripts.fetch whisper-base makes one)")
-        if self.option("chunk_ms") <= 0:
-            raise ValueError(f"--policy-chunk-ms {self.option('chunk_ms')}: expected a positive number of ms")
+        self._check_options()
         if self.option("num_threads"):
             torch.set_num_threads(self.option("num_threads"))
         self.device = check_device(getattr(self.args, "device", "cpu"))
@@ -91,6 +100,20 @@ class PolicyAgent(StreamingAgent):
         from .backends.whisper import WhisperBackend
 
         return WhisperBackend(self.option("model"), self.option("language"), self.option("task"), self.device)
+
+    def _check_options(self) -> None:
+        """Raise ValueError for a number out of range, naming the option, before a model is loaded."""
+        if not 1 <= self.option("buffer_s") <= 30:
+            raise ValueError(f"--policy-buffer-s {self.option('buffer_s'):g}: expected 1 to 30 s")
+        if not 20 <= self.option("chunk_ms") <= 1000 * self.option("buffer_s"):
+            raise ValueError(
+                f"--policy-chunk-ms {self.option('chunk_ms'):g}: expected at least 20 ms, and no more than "
+                f"--policy-buffer-s ({self.option('buffer_s'):g} s)"
+            )
+        for name, least in (("frame_threshold", 0), ("agreement", 1), ("k", 1)):
+            if self.option(name) < least:
+                flag = f"--policy-{name.replace('_', '-')}"
+                raise ValueError(f"{flag} {self.option(name)}: expected {least} or more")
 
     @staticmethod
     def add_args(parser: ArgumentParser) -> None:
@@ -128,11 +151,12 @@ class PolicyAgent(StreamingAgent):
         states.session = session
         session.pending = np.concatenate([session.pending, states.take()])
         words: list[str] = []
-        while len(session.pending) >= self.chunk_samples:
+        n_kept = 1 if states.source_finished else 0  # the last chunk, whole or not, is the final one
+        while len(session.pending) >= self.chunk_samples + n_kept:
             chunk, session.pending = session.pending[: self.chunk_samples], session.pending[self.chunk_samples :]
-            is_last = states.source_finished and not len(session.pending)
-            words += self._hear(session, chunk, is_last)
-        if states.source_finished and len(session.pending):
+            words += self._hear(session, chunk, is_final=False)
+        if states.source_finished and not session.is_over:
+            session.is_over = True
             chunk, session.pending = session.pending, session.pending[:0]
             words += self._hear(session, chunk, is_final=True)
         return self.write(("" if self.by_characters else " ").join(filter(None, words)), states.source_finished)
@@ -150,15 +174,19 @@ class PolicyAgent(StreamingAgent):
         session.buffer.trim(limit)
         samples, prefix = session.buffer.samples, session.buffer.prefix
         n_frames = self.backend.n_frames(samples)
+        if n_frames == 0:
+            return []
         proposal = self.backend.propose(
             self.backend.encode(samples), n_frames, prefix, self._stop_rule(n_frames, is_final)
         )
         words = self._whole_words(proposal, is_final)
         n = self._allowed(session, proposal, words, n_frames, is_final)
-        said, session.n_words = words[:n], session.n_words + n
+        session.n_words += n
         session.proposals = [proposed[n:] for proposed in session.proposals]
-        session.buffer.chunks[-1][1].extend(token for word in said for token in word)
-        return self._text(said)
+        n_tokens = sum(map(len, words[:n]))
+        frame_samples = len(samples) / n_frames
+        session.buffer.write(proposal.tokens[:n_tokens], [f * frame_samples for f in proposal.frames[:n_tokens]])
+        return self._text(words[:n])
 
     def _stop_rule(self, n_frames: int, is_final: bool) -> Any:
         """AlignAtt need not decode on behind the first token that looks too far ahead."""
@@ -190,16 +218,14 @@ class PolicyAgent(StreamingAgent):
         samples = session.buffer.samples
         while is_final or len(samples) + self.chunk_samples > limit:
             n_frames = self.backend.n_frames(samples)
+            if n_frames == 0:
+                break
             proposal = self.backend.propose(self.backend.encode(samples), n_frames, [])
             words = self._whole_words(proposal, is_final=True)
             kept = words[:-1] if len(words) > 1 and not is_final else words
             session.held += self._text(kept)
-            n_kept = sum(map(len, kept))
-            if kept != words:  # between the last token that stays and the first that goes
-                seen = (proposal.frames[n_kept - 1] + proposal.frames[n_kept]) / 2
-            else:
-                seen = max(proposal.frames[-5:], default=n_frames)
-            rest = samples[round(seen / max(1, n_frames) * len(samples)) :]
+            seen = policies.next_window(proposal.frames, sum(map(len, kept)), n_frames)
+            rest = samples[round(seen / n_frames * len(samples)) :]
             is_stuck = len(samples) - len(rest) < SAMPLE_RATE / 2
             samples = samples[:0] if is_stuck or (is_final and not self._is_speech(rest)) else rest
             if not len(samples):

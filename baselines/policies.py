@@ -18,6 +18,19 @@ def at_end(n_proposed: int, is_final: bool) -> int:
     return n_proposed if is_final else 0
 
 
+def next_window(attended_frames: Sequence[int], n_kept: int, n_frames: int) -> float:
+    """Offline, where in a window of `n_frames` the next one begins, given how many of its tokens stay.
+
+    Before the first token that goes, halfway from the last that stays; if all stay, where the last ones looked.
+
+    >>> next_window([10, 30, 50], n_kept=2, n_frames=60), next_window([10, 30, 50], n_kept=3, n_frames=60)
+    (40.0, 50)
+    """
+    if 0 < n_kept < len(attended_frames):
+        return (attended_frames[n_kept - 1] + attended_frames[n_kept]) / 2
+    return max(attended_frames[-5:], default=n_frames)
+
+
 def alignatt(attended_frames: Sequence[int], n_frames: int, frame_threshold: int, is_final: bool) -> int:
     """AlignAtt: how many tokens come before the first that looks at the newest audio (Papi et al. 2023, 2305.11408).
 

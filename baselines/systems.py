@@ -23,7 +23,8 @@ class SystemSpec:
     """All that is needed to start a system under SimulEval.
 
     `options` are flags with their values. `model` is what `model_flag` gets by default: a name that
-    `python -m scripts.fetch` knows, a hub id, or None if it has to be given. `pairs` are (source, target) languages.
+    `python -m scripts.fetch` knows, a hub id, or None if it has to be given. `pairs` are (source, target) languages;
+    ("*", "*") is any language as it is spoken, ("*", "en") any into English.
     `segment_ms` is the source segment size it is run with: what its decisions are a multiple of.
     """
 
@@ -34,21 +35,21 @@ class SystemSpec:
     model_flag: str = ""
     model: str | None = None
     language_flags: tuple[str, str] = ("", "")  # for the source and the target language
+    task_flag: str = ""  # gets "transcribe" where both are the same, else "translate"
     threads_flag: str = ""
     pairs: tuple[tuple[str, str], ...] = ()
     segment_ms: int = 80
     licence: str = ""
     citation: str = ""
 
-    def arguments(self, model: str, source: str, target: str, value: float | None, threads: int) -> list[str]:
+    def arguments(self, model: str, source: str, target: str, value: float | None) -> list[str]:
         """The command line for SimulEval, from --agent-class on; `value` is the knob's."""
         flags = dict(self.options)
         flags[self.model_flag] = model
         for flag, language in zip(self.language_flags, (source, target), strict=True):
             if flag:
                 flags[flag] = language
-        if self.threads_flag and threads:
-            flags[self.threads_flag] = str(threads)
+        flags[self.task_flag] = "transcribe" if source == target else "translate"
         if self.knob and value is not None:
             flags[self.knob.flag] = f"{value:g}"
         listed = [part for flag, setting in flags.items() for part in (flag, setting)]
@@ -60,6 +61,7 @@ WHISPER = {
     "model_flag": "--policy-model",
     "model": "whisper-base",
     "language_flags": ("--policy-language", ""),
+    "task_flag": "--policy-task",
     "threads_flag": "--policy-num-threads",
     "segment_ms": 100,
     "licence": "MIT (weights and code)",
@@ -67,9 +69,9 @@ WHISPER = {
 
 
 def _whisper(name: str, policy: str, knob: Knob | None, citation: str, **options: str) -> SystemSpec:
-    """Whisper as a recogniser under one policy; any spoken language, the same language written."""
+    """Whisper under one policy: any spoken language written down, or translated into English."""
     flags = {"--policy-name": policy, **{f"--policy-{k.replace('_', '-')}": v for k, v in options.items()}}
-    return SystemSpec(name, options=flags, knob=knob, citation=citation, pairs=(("*", "*"),), **WHISPER)  # type: ignore[arg-type]
+    return SystemSpec(name, options=flags, knob=knob, citation=citation, pairs=(("*", "*"), ("*", "en")), **WHISPER)  # type: ignore[arg-type]
 
 
 SYSTEMS: dict[str, SystemSpec] = {
@@ -84,6 +86,7 @@ SYSTEMS: dict[str, SystemSpec] = {
             model_flag="--hikari-model",
             model="sbintuitions/hikari-medium",
             language_flags=("", "--hikari-target"),
+            task_flag="--hikari-task",
             threads_flag="--hikari-num-threads",
             pairs=(("en", "en"), ("en", "de"), ("en", "ja"), ("en", "ru"), ("ja", "en")),
             segment_ms=80,
@@ -107,6 +110,16 @@ SYSTEMS: dict[str, SystemSpec] = {
         _whisper("whisper-offline", "at-end", None, "arXiv:2212.04356 (Whisper)"),
     )
 }  # fmt: skip
+
+
+def takes(spec: SystemSpec, source: str, target: str) -> bool:
+    """Whether the system writes `target` from speech in `source`.
+
+    >>> takes(SYSTEMS["hikari"], "en", "de"), takes(SYSTEMS["whisper-alignatt"], "en", "de")
+    (True, False)
+    """
+    any_language = ("*", "*") if source == target else ("*", target)
+    return (source, target) in spec.pairs or any_language in spec.pairs
 
 
 def system(name: str) -> SystemSpec:

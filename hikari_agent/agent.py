@@ -6,9 +6,11 @@ for Japanese and Chinese). Everything still pending goes out in the one call whe
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +78,7 @@ class StreamingAgent(SpeechToTextAgent):
     """What our SimulEval agents share: states that forget, options with defaults, errors in one line."""
 
     option_prefix: str  # of the options that `add_args` adds, "hikari" for --hikari-model
+    on_command_line = False
 
     def __init__(self, args: Namespace) -> None:
         """`args` may leave out any option of `add_args`: it has its default then (simulstream's wrapper needs that)."""
@@ -96,15 +99,18 @@ class StreamingAgent(SpeechToTextAgent):
     @classmethod
     def from_args(cls, args: Namespace) -> StreamingAgent:
         """Build the agent for SimulEval's command line: an error is one line and exit status 2."""
-        try:
+        with errors_in_one_line(debug=getattr(args, f"{cls.option_prefix}_debug", False)):
             check_sources(getattr(args, "source", None), getattr(args, "target", None))
-            return cls(args)
-        except (ValueError, KeyError, ImportError, FileNotFoundError, PermissionError) as error:
-            if getattr(args, f"{cls.option_prefix}_debug", False):
-                raise
-            message = error.args[0] if isinstance(error, KeyError) and error.args else error
-            print(f"error: {' '.join(str(message).split())}", file=sys.stderr)  # in one line, whatever a library wrote
-            raise SystemExit(2) from None
+            agent = cls(args)
+        agent.on_command_line = True
+        return agent
+
+    def pushpop(self, *args: Any, **kwargs: Any) -> Segment:
+        """Hear a segment and answer; on the command line an error ends the run in one line."""
+        if not self.on_command_line:
+            return super().pushpop(*args, **kwargs)
+        with errors_in_one_line(debug=self.option("debug")):
+            return super().pushpop(*args, **kwargs)
 
     @staticmethod
     def write(text: str, finished: bool) -> Action:
@@ -235,6 +241,19 @@ class HikariAgent(StreamingAgent):
         states.session = stream, state
         blank = "" if stream.by_characters else " "
         return self.write(blank.join(e.text for e in emissions), states.source_finished)
+
+
+@contextlib.contextmanager
+def errors_in_one_line(debug: bool) -> Iterator[None]:
+    """Turn an error of the user's into one line on stderr and exit status 2; with `debug` let it through."""
+    try:
+        yield
+    except (ValueError, KeyError, ImportError, FileNotFoundError, PermissionError) as error:
+        if debug:
+            raise
+        message = error.args[0] if isinstance(error, KeyError) and error.args else error
+        print(f"error: {' '.join(str(message).split())}", file=sys.stderr)  # in one line, whatever a library wrote
+        raise SystemExit(2) from None
 
 
 def check_device(name: str) -> torch.device:

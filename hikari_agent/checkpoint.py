@@ -111,12 +111,7 @@ def _read_config(folder: Path) -> HikariConfig:
     path = folder / "config.json"
     if not path.is_file():
         raise FileNotFoundError(f"{folder} has no config.json: give the folder of a saved model")
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is not JSON ({error}): fetch it again") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{path} holds a {type(content).__name__}, expected an object: fetch it again")
+    content = read_json(path)
     kind = content.get("model_type")
     if kind != "hikari" and "decoder_time_dilation" not in content:
         remedy = f"python -m scripts.convert {folder} OUT" if kind == "whisper" else "give the folder of a Hikari model"
@@ -139,6 +134,17 @@ def _read_config(folder: Path) -> HikariConfig:
             )
     _check_sizes(path, content)
     return HikariConfig.from_dict(content)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file. Raises ValueError naming the file if it holds none."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON ({error}): fetch it again") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} holds a {type(content).__name__}, expected an object: fetch it again")
+    return content
 
 
 def _check_sizes(path: Path, content: dict[str, Any]) -> None:

@@ -6,7 +6,6 @@ as its window has. `python -m scripts.convert WHISPER OUT` does it from the comm
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -32,7 +31,7 @@ def convert_whisper(
     FileNotFoundError or ValueError naming the file or key: no Whisper, weights missing or of another size, English-only
     vocabulary ("~" is not WAIT), more rows than Whisper has positions, or `target` not empty.
     """
-    from .checkpoint import Checkpoint, read_index, resolve_folder
+    from .checkpoint import Checkpoint, read_index, read_json, resolve_folder
     from .config import HikariConfig
     from .model import HikariForConditionalGeneration
 
@@ -42,7 +41,7 @@ def convert_whisper(
     path = source / "config.json"
     if not path.is_file():
         raise FileNotFoundError(f"{source} has no config.json: give the folder of a Hugging Face Whisper")
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = read_json(path)
     if content.get("model_type") != "whisper":
         raise ValueError(f"{path} says model_type '{content.get('model_type')}', expected 'whisper'")
     if dilation < 1:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -16,6 +16,7 @@ import transformers
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.modeling_outputs import Seq2SeqLMOutput
+from transformers.utils import ModelOutput
 
 from .checkpoint import read_checkpoint
 from .config import HikariConfig
@@ -84,7 +85,7 @@ class HikariEncoder(nn.Module):
         return EncoderState((tail1, tail2), [cache.truncated(frame) for cache in state.caches], frame)
 
     def start(self, batch: int, capacity: int) -> EncoderState:
-        """An empty state whose caches hold `capacity` frames: nothing is allocated until they are full."""
+        """An empty state whose caches hold `capacity` frames: all is allocated here, nothing until they are full."""
         weight = self.conv1.weight
         heads = self.n_heads
         caches = [KVCache.empty(batch, heads, capacity, weight.shape[0] // heads, like=weight) for _ in self.layers]
@@ -180,16 +181,17 @@ class HikariForConditionalGeneration(PreTrainedModel):
         input_features: Tensor | None = None,
         decoder_input_ids: Tensor | None = None,
         *,
-        encoder_outputs: Tensor | tuple[Tensor, ...] | None = None,
+        encoder_outputs: Tensor | tuple[Tensor, ...] | ModelOutput | None = None,
     ) -> Seq2SeqLMOutput:
         """Log-mel (B, n_mels, n_frames) and token ids (B, n_rows) -> `.logits` (B, n_rows, vocab_size).
 
-        `encoder_outputs` (B, n_frames / 2, d_model) replaces `input_features`. Row i sees frames 0 .. 4 * i - 1 only.
+        `encoder_outputs` (B, n_frames / 2, d_model), bare or first in a tuple or ModelOutput, replaces `input_features`.
+        Row i sees frames 0 .. 4 * i - 1 only (at dilation 4).
         """
         if input_features is not None and encoder_outputs is None:
             frames = self.model.encoder.encode(input_features.to(self.dtype))
         elif encoder_outputs is not None and input_features is None:
-            frames = encoder_outputs[0] if isinstance(encoder_outputs, tuple) else encoder_outputs
+            frames = encoder_outputs if isinstance(encoder_outputs, Tensor) else encoder_outputs[0]
         else:
             raise ValueError("expected one of input_features and encoder_outputs")
         if decoder_input_ids is None:
@@ -214,16 +216,24 @@ class HikariForConditionalGeneration(PreTrainedModel):
         cls,
         name_or_path: str | os.PathLike[str],
         *,
-        dtype: torch.dtype = torch.float32,
+        dtype: torch.dtype | None = None,
+        torch_dtype: torch.dtype | None = None,
         device: str | torch.device = "cpu",
-        **hub: Any,
+        revision: str | None = None,
+        token: str | None = None,
+        cache_dir: str | os.PathLike[str] | None = None,
+        local_files_only: bool = False,
     ) -> HikariForConditionalGeneration:
         """Load a folder or a hub id such as `sbintuitions/hikari-medium`, in evaluation mode.
 
-        `hub` goes to `huggingface_hub.snapshot_download` (revision, token, cache_dir, local_files_only). Raises
-        FileNotFoundError or ValueError with the key at fault and the remedy: see `hikari_agent.checkpoint`.
+        The weights get `dtype` (or `torch_dtype`, its older name), float32 if neither is given, whatever the file
+        holds. The last four are for a hub id. Raises FileNotFoundError or ValueError with the key at fault and the
+        remedy: see `hikari_agent.checkpoint`.
         """
-        checkpoint = read_checkpoint(name_or_path, **hub)
+        dtype = dtype or torch_dtype or torch.float32
+        checkpoint = read_checkpoint(
+            name_or_path, revision=revision, token=token, cache_dir=cache_dir, local_files_only=local_files_only
+        )
         with torch.device("meta"):
             model = cls(checkpoint.config)
         tensors = checkpoint.tensors({name: tuple(p.shape) for name, p in model.state_dict().items()})

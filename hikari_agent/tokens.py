@@ -51,7 +51,7 @@ class Vocabulary:
         else:
             raise FileNotFoundError(
                 f"{folder} has no tokenizer.json: copy it from a multilingual Whisper (openai/whisper-medium has the one "
-                "the released Hikari uses), or name its folder with --hikari-tokenizer"
+                "the released Hikari uses), or give a folder that has one (the agent: --hikari-tokenizer)"
             )
         vocabulary = cls(tokenizer.get_vocab(), [t.content for t in tokenizer.get_added_tokens_decoder().values()])
         if vocabulary.ids.get(WAIT_TEXT) != WAIT:
@@ -83,7 +83,7 @@ class Vocabulary:
         if task not in TASKS:
             raise ValueError(f"unknown task '{task}'. Known: {', '.join(TASKS)}")
         if language not in self.languages():
-            raise ValueError(f"unknown target language '{language}'. Known: {', '.join(self.languages())}")
+            raise ValueError(f"unknown language '{language}'. Known: {', '.join(self.languages())}")
         return [self.special(name) for name in ("startoftranscript", language, task, "notimestamps")]
 
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 # sacreBLEU's names; 13a is its default, made for languages with blanks between words.
-TOKENIZERS = {"ja": "ja-mecab", "zh": "zh"}
+TOKENIZERS = {"ja": "ja-mecab", "zh": "zh", "yue": "zh"}
 # Written without blanks: errors are counted in characters.
-CHARACTER_LANGUAGES = ("ja", "zh")
+CHARACTER_LANGUAGES = ("ja", "zh", "yue")
 
 
 @dataclass(frozen=True)

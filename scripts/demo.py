@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,8 +27,6 @@ def make_random_hikari(folder: Path, tokenizer_folder: Path, seed: int = 0) -> P
 
     Its words mean nothing: it shows that the agent, the log and the clock work.
     """
-    import shutil
-
     import torch
 
     from hikari_agent.config import HikariConfig
@@ -54,10 +53,9 @@ def _demo(arguments: argparse.Namespace) -> int:
 
     output: Path = arguments.output
     whisper = fetch.fetch_whisper_base()
-    if output.is_dir() and arguments.fresh:
-        import shutil
-
-        shutil.rmtree(output)
+    if arguments.fresh:
+        for name in ("runs", "hikari-random"):
+            shutil.rmtree(output / name, ignore_errors=True)
     test_set = load(TEST_SET)
     seconds = sum(recording.duration_ms for recording in test_set.recordings) / 1000
     logger.info(
@@ -81,10 +79,14 @@ def _demo(arguments: argparse.Namespace) -> int:
     logger.info(
         "now the Hikari agent, with RANDOM weights: what it says means nothing, until a trained model is shipped"
     )
-    random = output / "hikari-random"
-    if not (random / "config.json").is_file():
-        make_random_hikari(random, whisper)
-    hikari = sweep.plan(_sweep_arguments(arguments, ("hikari",), model=str(random), knob=["wait_penalty=0"]))
+    random = output / "hikari-random"  # outside of runs/, so that no table or figure takes it for a system
+    if not (random / "model" / "config.json").is_file():
+        make_random_hikari(random / "model", whisper)
+    hikari = sweep.plan(
+        _sweep_arguments(
+            arguments, ("hikari",), model=str(random / "model"), knob=["wait_penalty=0"], output=random / "runs"
+        )
+    )
     failures = sweep.run(hikari, arguments.jobs, arguments.quiet)
     if failures:
         raise ValueError(f"the Hikari agent failed: {failures[0]}")
@@ -98,7 +100,8 @@ def _sweep_arguments(arguments: argparse.Namespace, systems: Sequence[str], **ch
     """What `python -m scripts.sweep` would parse."""
     given = {
         "system": list(systems), "testset": TEST_SET, "language": None, "knob": [], "model": None, "recordings": None,
-        "device": "cpu", "dtype": "fp32", "threads": 1, "agent_options": [], "output": arguments.output / "runs",
+        "device": "cpu", "dtype": "fp32", "threads": 1, "jobs": arguments.jobs, "agent_options": [],
+        "output": arguments.output / "runs",
     }  # fmt: skip
     return argparse.Namespace(**{**given, **changes})
 
@@ -112,7 +115,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--output", type=Path, default=Path("out/demo"), metavar="DIR", help="(default: out/demo)")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="recordings at a time (default: 2)")
-    parser.add_argument("--fresh", action="store_true", help="remove the output folder first (default: go on)")
+    parser.add_argument(
+        "--fresh", action="store_true", help="remove earlier runs from the output folder first (default: go on)"
+    )
     add_common_arguments(parser)
     return report_errors(_demo, parser.parse_args(argv))
 

@@ -15,6 +15,7 @@ from reports.plots import plot_pareto
 from reports.runs import find_run_folders
 from reports.tables import rows
 from scripts.cli import add_common_arguments, report_errors
+from testsets.manifest import load
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,7 +45,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _plot(arguments: argparse.Namespace) -> int:
     frame = rows(find_run_folders(arguments.folders))
-    for column, wanted in (("test_set", arguments.testset), ("language", arguments.language)):
+    test_set = arguments.testset
+    if test_set and (Path(test_set) / "manifest.json").is_file():
+        test_set = load(test_set).name
+    for column, wanted in (("test_set", test_set), ("language", arguments.language)):
         if wanted is not None:
             known = ", ".join(sorted(set(frame[column].map(str))))
             frame = frame[frame[column] == wanted]

@@ -6,7 +6,10 @@ process a recording also keeps SimulEval from holding every recording in memory 
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
+import logging
 import os
 import platform
 import shutil
@@ -24,13 +27,16 @@ from hikari_agent.tokens import LANGUAGES_WITHOUT_BLANKS
 from reports.runs import read_instances, read_run_spec, write_run_spec, write_whole
 from testsets.manifest import Recording, TestSet, file_sha256
 
+logger = logging.getLogger(__name__)
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("hikari-simulst", "simuleval", "torch", "transformers", "numpy", "onnxruntime")
 # What makes two runs the same: all else in run.json tells where and when.
 IDENTITY = (
-    "system", "knob", "value", "language", "unit", "test_set", "test_set_sha256", "model", "model_sha256", "arguments",
-    "segment_ms", "dtype",
+    "system", "knob", "value", "language", "unit", "test_set", "test_set_sha256", "model", "model_sha256", "model_revision",
+    "arguments", "segment_ms", "dtype", "device",
 )  # fmt: skip
+CIRCUMSTANCES = ("versions", "revision", "threads", "jobs", "machine")  # may differ, but not unnoticed
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,7 @@ class Point:
     device: str = "cpu"
     dtype: str = "fp32"
     threads: int = 1
+    jobs: int = 1  # recordings under way at a time, this point's or others'
     extra: tuple[str, ...] = ()  # further options for the agent
 
     @property
@@ -58,9 +65,9 @@ class Point:
 
     @property
     def arguments(self) -> list[str]:
-        """SimulEval's arguments that make the system."""
+        """SimulEval's arguments that make the system, but for the number of threads."""
         source = self.test_set.source_language
-        return [*self.spec.arguments(self.model, source, self.language, self.value, self.threads), *self.extra]
+        return [*self.spec.arguments(self.model, source, self.language, self.value), *self.extra]
 
     def run_spec(self) -> dict[str, Any]:
         """run.json: what was run, on what, with what, where and when."""
@@ -72,13 +79,17 @@ class Point:
             "unit": self.unit,
             "test_set": self.test_set.name,
             "test_set_sha256": self.test_set.sha256,
+            "test_set_folder": str(self.test_set.root.resolve()),
+            "recordings": [recording.id for recording in self.test_set.recordings],
             "model": self.model,
             "model_sha256": _model_sha256(Path(self.model)),
+            "model_revision": _model_revision(self.model),
             "arguments": self.arguments,
             "segment_ms": self.spec.segment_ms,
             "dtype": self.dtype,
             "device": self.device,
             "threads": self.threads,
+            "jobs": self.jobs,
             "machine": f"{platform.machine()}, {os.cpu_count()} CPUs",
             "python": platform.python_version(),
             "versions": {name: _version(name) for name in PACKAGES},
@@ -96,6 +107,8 @@ class Point:
             if differing:
                 lines = "; ".join(f"{key}: there {found.get(key)!r}, now {spec[key]!r}" for key in differing)
                 raise ValueError(f"{self.folder} holds another run ({lines}). Take another --output, or remove it")
+            if changed := [key for key in CIRCUMSTANCES if found.get(key) != spec[key]]:
+                logger.warning("%s was begun with other %s: remove it to run it anew", self.folder, ", ".join(changed))
             return
         self.test_set.write_simuleval_inputs(self.folder / "inputs", self.language)
         write_run_spec(self.folder, spec)
@@ -112,7 +125,7 @@ class Point:
         output.mkdir(parents=True)
         inputs = self.folder / "inputs"
         command = [
-            sys.executable, "-m", "simuleval.cli", *self.arguments,
+            sys.executable, "-m", "simuleval.cli", *self.arguments, *self._thread_options(),
             "--source", str(inputs / "source.txt"), "--target", str(inputs / "target.txt"),
             "--start-index", str(index), "--end-index", str(index + 1), "--output", str(output),
             "--source-segment-size", str(self.spec.segment_ms), "--eval-latency-unit", self.unit,
@@ -138,6 +151,9 @@ class Point:
             row = json.loads(self._log(recording).read_text(encoding="utf-8"))
             lines.append(json.dumps({**row, "index": index}, ensure_ascii=False) + "\n")
         write_whole(self.folder / "instances.log", "".join(lines))
+
+    def _thread_options(self) -> list[str]:
+        return [self.spec.threads_flag, str(self.threads)] if self.spec.threads_flag else []
 
     def _log(self, recording: Recording) -> Path:
         return self.folder / "recordings" / recording.id / "instances.log"
@@ -171,10 +187,22 @@ class Children:
                 child.terminate()
 
 
+@functools.cache
 def _model_sha256(folder: Path) -> str | None:
-    """Checksum of a local model's weights; None for a hub id, whose revision the hub knows."""
-    weights = folder / "model.safetensors"
-    return file_sha256(weights) if weights.is_file() else None
+    """Checksum of a local model's weights, all files of them in order; None for a hub id."""
+    files = sorted(folder.glob("*.safetensors"))
+    sums = [file_sha256(path) for path in files]
+    return hashlib.sha256("".join(sums).encode()).hexdigest() if len(sums) > 1 else next(iter(sums), None)
+
+
+def _model_revision(model: str) -> str | None:
+    """The commit of a hub model that is in the hub's cache; None for a folder."""
+    from huggingface_hub import try_to_load_from_cache
+
+    if Path(model).is_dir():
+        return None
+    cached = try_to_load_from_cache(model, "config.json")
+    return Path(cached).parent.name if isinstance(cached, str) else None
 
 
 def _version(package: str) -> str | None:

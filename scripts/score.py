@@ -48,7 +48,14 @@ def _score(arguments: argparse.Namespace) -> int:
     import numpy as np
     from tqdm import tqdm
 
-    folders = find_run_folders(arguments.folders)
+    folders = []
+    for folder in find_run_folders(arguments.folders):
+        if (folder / "instances.log").is_file():
+            folders.append(folder)
+        else:
+            logger.warning("%s has no instances.log yet, it is left out: finish the sweep", folder)
+    if not folders:
+        raise ValueError("none of the runs is finished: start the sweep again, it goes on where it was")
     # disable=None: silent when stderr is not a terminal.
     for folder in tqdm(folders, unit="run", desc="scoring", disable=True if arguments.quiet else None):
         run = read_run(folder)
@@ -61,10 +68,17 @@ def _score(arguments: argparse.Namespace) -> int:
 
 
 def _test_set(run: Run, name: str | None) -> TestSet:
-    name = name or run.spec.get("test_set")
-    if not name:
+    """The test set `name`, or the one the run was made on; the recordings that were run, if it was not all of them."""
+    if name:
+        test_set = load(name)
+    elif not run.spec.get("test_set"):
         raise ValueError(f"{run.folder / 'run.json'} does not say which test set the run was made on: pass --testset")
-    return load(name)
+    else:
+        try:
+            test_set = load(run.spec["test_set"])
+        except KeyError:  # not a known name: it was given as a folder
+            test_set = load(run.spec.get("test_set_folder", run.spec["test_set"]))
+    return test_set.select(run.spec["recordings"]) if run.spec.get("recordings") else test_set
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ Started again with the same arguments it goes on where it was stopped. Folders o
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -20,8 +19,6 @@ from scripts.cli import add_common_arguments, report_errors
 if TYPE_CHECKING:
     from baselines.systems import SystemSpec
     from scripts.points import Point
-
-logger = logging.getLogger(__name__)
 
 
 def knob_values(text: str) -> list[float]:
@@ -56,9 +53,15 @@ def plan(arguments: argparse.Namespace) -> list[Point]:
     test_set.verify()
     language = arguments.language or test_set.source_language
     test_set.references(language)  # refuses a language without references
+    specs = [system(name) for name in arguments.system]
+    known = [spec.knob.name for spec in specs if spec.knob]
+    for text in arguments.knob:
+        if text.partition("=")[0] not in known:
+            raise KeyError(f"no knob in '{text}'. {', '.join(arguments.system)} have: {', '.join(known) or 'none'}")
+    if arguments.jobs < 1 or arguments.threads < 1:
+        raise ValueError(f"--jobs {arguments.jobs} --threads {arguments.threads}: both are at least 1")
     points = []
-    for name in arguments.system:
-        spec = system(name)
+    for spec in specs:
         _check_pair(spec, test_set.source_language, language)
         for value in _values(spec, arguments.knob):
             setting = "fixed" if value is None or spec.knob is None else f"{spec.knob.name}={value:g}"
@@ -66,16 +69,18 @@ def plan(arguments: argparse.Namespace) -> list[Point]:
             points.append(
                 Point(
                     spec, value, test_set, language, find_model(spec, arguments.model), folder, arguments.device,
-                    arguments.dtype, arguments.threads, tuple(arguments.agent_options),
+                    arguments.dtype, arguments.threads, arguments.jobs, tuple(arguments.agent_options),
                 )
             )  # fmt: skip
     return points
 
 
 def _check_pair(spec: SystemSpec, source: str, target: str) -> None:
-    known = [f"{s}-{t}" for s, t in spec.pairs]
-    if (source, target) not in spec.pairs and not (("*", "*") in spec.pairs and source == target):
-        shown = "any language, as it is spoken" if known == ["*-*"] else ", ".join(known)
+    from baselines.systems import takes
+
+    if not takes(spec, source, target):
+        words = {("*", "*"): "any language as it is spoken", ("*", "en"): "any into en"}
+        shown = ", ".join(words.get(pair, "-".join(pair)) for pair in spec.pairs)
         raise ValueError(f"{spec.name} does not write '{target}' from '{source}'. It does: {shown}")
 
 
@@ -87,9 +92,6 @@ def _values(spec: SystemSpec, knobs: Sequence[str]) -> list[float | None]:
         name, _, values = text.partition("=")
         if name == spec.knob.name:
             return [*knob_values(values)]
-    if knobs:
-        given = ", ".join(text.partition("=")[0] for text in knobs)
-        logger.info("%s is moved by %s, not by %s: its own values are run", spec.name, spec.knob.name, given)
     return [*spec.knob.values]
 
 

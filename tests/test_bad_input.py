@@ -143,7 +143,7 @@ OPTIONS = {
     "no model": ({"hikari_model": None}, ["no model", "give --hikari-model"]),
     "no such folder": ({"hikari_model": "/nowhere/hikari"}, ["no folder /nowhere/hikari", "check the path"]),
     "no such name": ({"hikari_model": "hikari"}, ["no folder hikari", "no hub id (OWNER/NAME)"]),
-    "unknown language": ({"hikari_target": "klingon"}, ["unknown target language 'klingon'", "Known: af, "]),
+    "unknown language": ({"hikari_target": "klingon"}, ["unknown language 'klingon'", "Known: af, "]),
     "unknown device": ({"device": "tpu9"}, ["unknown device 'tpu9'", "use cpu, cuda or cuda:0"]),
     "window too short": ({"hikari_window_rows": 4}, ["a window of 4 rows", "5 to 375"]),
     "window too long": ({"hikari_window_rows": 376}, ["a window of 376 rows", "5 to 375"]),
@@ -250,7 +250,7 @@ def test_the_lists_are_checked_before_the_model_is_loaded(capsys, tmp_path):
 
 
 def test_debug_shows_the_traceback(tiny_folder):
-    with pytest.raises(ValueError, match="unknown target language 'klingon'"):
+    with pytest.raises(ValueError, match="unknown language 'klingon'"):
         HikariAgent.from_args(arguments(tiny_folder, hikari_target="klingon", hikari_debug=True))
 
 
@@ -265,7 +265,7 @@ AGENT = ("--agent-class", "hikari_agent.agent.HikariAgent")
         (["text.wav"], ["--hikari-model", "MODEL"], "text.wav is not audio"),
         (["good.wav"], [], "no model: give --hikari-model"),
         (["good.wav"], ["--hikari-model", "nowhere"], "no folder nowhere"),
-        (["good.wav"], ["--hikari-model", "MODEL", "--hikari-target", "klingon"], "unknown target language 'klingon'"),
+        (["good.wav"], ["--hikari-model", "MODEL", "--hikari-target", "klingon"], "unknown language 'klingon'"),
         (["good.wav"], ["--hikari-model", "DAMAGED"], "config.json has no decoder_time_dilation"),
     ],
 )
@@ -298,4 +298,4 @@ def test_simuleval_shows_the_traceback_with_debug(tiny_folder, tmp_path, wav):
     done, _ = run_simuleval(tmp_path / "run", [wav], *AGENT, *options, check=False)
     assert done.returncode != 0
     assert "Traceback" in done.stderr
-    assert "ValueError: unknown target language 'klingon'" in done.stderr
+    assert "ValueError: unknown language 'klingon'" in done.stderr

@@ -7,9 +7,11 @@ from argparse import Namespace
 import numpy as np
 import pytest
 from harness import push_all
+from simuleval.data.segments import SpeechSegment
 
 from baselines.agent import PolicyAgent
 from baselines.backends import Proposal
+from baselines.systems import SYSTEMS
 from testsets.manifest import cache_folder, load
 
 WHISPER = cache_folder() / "models" / "whisper-base"
@@ -38,7 +40,11 @@ class Metronome:
     def propose(self, samples, n_frames, prefix, stop=None):
         first = round(float(samples[0]) * 1000)
         self.heard.append((first, len(samples) // 16_000, list(prefix)))
-        spoken = [(round(float(samples[i]) * 1000), i // 320) for i in range(8_000, len(samples), 16_000)]
+        second = np.round(samples * 1000).astype(int)
+        begins = 16_000 * np.arange(first, second[-1] + 1) - (16_000 * (first + 1) - int(np.sum(second == first)))
+        if second[-1] == first:  # only part of one second is in the buffer: it is the first part
+            begins = np.zeros(1, int)
+        spoken = [(first + i, (b + 8_000) // 320) for i, b in enumerate(begins) if 0 <= b + 8_000 < len(samples)]
         tokens, frames = [], []
         for word, frame in spoken:
             if word in prefix:
@@ -105,13 +111,37 @@ def test_at_end_says_everything_when_the_recording_is_over():
     assert set(delays) == {65_000}
 
 
-def test_the_prefix_is_forced_and_audio_and_its_text_leave_together():
-    agent = metronome(name="alignatt", chunk_ms=1000, frame_threshold=10)
-    words, _ = push_all(agent, recording(70), segment_ms=1000)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"name": "alignatt", "chunk_ms": 1000, "frame_threshold": 10},
+        {"name": "alignatt", "chunk_ms": 500, "frame_threshold": 100},
+        {"name": "local-agreement", "chunk_ms": 2000},
+        {"name": "wait-k", "chunk_ms": 1000, "k": 9},
+    ],
+)
+def test_the_prefix_is_forced_and_audio_and_its_text_leave_together(options):
+    agent = metronome(**options)
+    words, _ = push_all(agent, recording(70), segment_ms=500)
     assert words == [f"w{i}" for i in range(70)]
     for first, n_seconds, prefix in agent.backend.heard:
         assert n_seconds <= 30
-        assert prefix == list(range(first, first + len(prefix)))  # no text without its audio
+        assert prefix == list(range(first, first + len(prefix)))  # no text without its audio, none skipped
+
+
+@pytest.mark.parametrize("name", ["alignatt", "local-agreement", "wait-k", "at-end"])
+def test_an_end_that_brings_no_samples_loses_nothing(name):
+    """As simulstream ends a stream; SimulEval does so for an empty recording."""
+    agent = metronome(name=name)
+    states, words = agent.states, []
+    for second in range(7):
+        samples = recording(7)[16_000 * second : 16_000 * (second + 1)].tolist()
+        states.update_source(SpeechSegment(content=samples, sample_rate=16_000, finished=False))
+        words += getattr(agent.policy(states), "content", "").split()
+    states.source_finished = True
+    words += agent.policy(states).content.split()
+    assert words == [f"w{i}" for i in range(7)]
+    assert not agent.policy(states).content
 
 
 def test_decisions_depend_on_chunks_not_on_segments():
@@ -139,9 +169,18 @@ def test_nothing_is_said_without_speech():
     assert agent.backend.heard == []
 
 
+@pytest.mark.parametrize("n_samples", [0, 1, 319])
+def test_without_voice_activity_a_tiny_recording_is_no_crash(n_samples):
+    assert push_all(metronome(name="alignatt"), np.zeros(n_samples, np.float32)) == ([], [])
+
+
 def test_settings_that_cannot_be_are_refused():
-    with pytest.raises(ValueError, match="--policy-chunk-ms"):
-        metronome(chunk_ms=0)
+    wrong = {"chunk_ms": 0, "frame_threshold": -1, "k": 0, "agreement": 0, "buffer_s": 40}
+    for name, value in wrong.items():
+        with pytest.raises(ValueError, match=f"--policy-{name.replace('_', '-')} {value}: expected"):
+            metronome(**{name: value})
+    with pytest.raises(ValueError, match="--policy-chunk-ms 40000: expected at least 20 ms, and no more than"):
+        metronome(chunk_ms=40_000)
     with pytest.raises(ValueError, match="--policy-model"):
         metronome(model=None)
 
@@ -157,9 +196,12 @@ def test_whisper_base_under_alignatt_reads_the_librivox_clips():
     test_set = load("tiny").select(["sense-0870", "sense-0880", "sense-0890", "sense-0920", "sense-0930"])
     references = [" ".join(lines) for lines in test_set.references("en").values()]
     rates, first_word = [], []
-    for threshold in (4, 100):
+    thresholds = SYSTEMS["whisper-alignatt"].knob.values
+    for threshold in (thresholds[0], thresholds[-1]):
         agent = PolicyAgent(
-            Namespace(device="cpu", policy_model=str(WHISPER), policy_chunk_ms=500, policy_frame_threshold=threshold)
+            Namespace(
+                device="cpu", policy_model=str(WHISPER), policy_chunk_ms=500, policy_frame_threshold=int(threshold)
+            )
         )
         said = []
         for entry in test_set.recordings:

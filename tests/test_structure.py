@@ -74,7 +74,7 @@ def test_no_file_is_two_ideas():
 
 def test_nothing_reads_beyond_the_checkout():
     texts = {p: p.read_text(encoding="utf-8") for p in [*FILES, ROOT / "Makefile", ROOT / ".ci" / "run"]}
-    assert [str(p) for p, text in texts.items() if "../shared" in text] == []
+    assert [str(p) for p, text in texts.items() if re.search(r"\bshared/|\.\./shared|/work\b", text)] == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -90,7 +90,7 @@ def test_help_answers_at_once_and_loads_nothing_heavy(command):
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "usage:" in done.stdout
-    assert time.perf_counter() - started < 1.5  # 0.1 s on an idle machine
+    assert time.perf_counter() - started < 1  # 0.1 s on an idle machine
 
 
 @pytest.mark.parametrize("agent", ["hikari_agent.agent.HikariAgent", "baselines.agent.PolicyAgent"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import pytest
 import soundfile
 from harness import ROOT, run_simuleval
 
-from baselines.systems import SYSTEMS
+from baselines.systems import SYSTEMS, takes
 from reports.runs import read_run
 from scripts.sweep import knob_values, main
 from testsets.manifest import Recording, Segment, TestSet, file_sha256, save
@@ -111,6 +110,8 @@ def test_a_failure_is_told_and_does_not_stop_the_rest(tmp_path, two_recordings, 
         (["--system", "hikary"], "no system 'hikary'. Known: hikari, whisper-alignatt"),
         (["--system", "hikari", "--language", "ja"], "has no 'ja'"),
         (["--system", "whisper-alignatt", "--language", "de"], "does not write 'de' from 'en'"),
+        (["--system", "hikari", "--knob", "wait_penaltie=1"], "hikari have: wait_penalty"),
+        (["--system", "hikari", "--jobs", "0"], "--jobs 0"),
         (["--system", "hikari", "--knob", "wait_penalty=a"], "expected a list 1,2,4 or a range"),
         (["--system", "hikari", "--testset", "nowhere"], "no test set 'nowhere'"),
         (["--system", "hikari", "--recordings", "three"], "no recording 'three'"),
@@ -144,7 +145,23 @@ def test_every_system_can_be_started_and_cited():
         parser = argparse.ArgumentParser(exit_on_error=False)
         agent.add_args(parser)
         value = spec.knob.values[0] if spec.knob else None
-        parser.parse_args(spec.arguments("model", "en", "en", value, 1)[2:])
+        arguments = spec.arguments("the-folder", "en", "en", value)
+        parser.parse_args(arguments[2:])
+        assert arguments[arguments.index(spec.model_flag) + 1] == "the-folder"
+        assert arguments[arguments.index(spec.task_flag) + 1] == "transcribe"
         assert spec.licence
         assert spec.citation
-        assert json.dumps(spec.arguments("model", "en", "de", value, 1)).count("model") >= 1
+
+
+def test_the_task_follows_from_the_pair():
+    def task(name: str, source: str, target: str) -> str:
+        assert takes(SYSTEMS[name], source, target)
+        arguments = SYSTEMS[name].arguments("m", source, target, None)
+        return arguments[arguments.index(SYSTEMS[name].task_flag) + 1]
+
+    assert task("hikari", "en", "en") == "transcribe"
+    assert task("hikari", "en", "de") == "translate"
+    assert task("hikari", "ja", "en") == "translate"
+    assert task("whisper-alignatt", "cs", "cs") == "transcribe"
+    assert task("whisper-alignatt", "cs", "en") == "translate"
+    assert not takes(SYSTEMS["whisper-alignatt"], "en", "de")

@@ -86,5 +86,5 @@ def test_decoding_stops_with_the_token_that_looks_too_far(small_whisper, noise):
 def test_wrong_folders_and_languages_are_told_in_words(small_whisper, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"scripts\.fetch whisper-base"):
         WhisperBackend(tmp_path)
-    with pytest.raises(ValueError, match="unknown target language 'xx'"):
+    with pytest.raises(ValueError, match="unknown language 'xx'"):
         WhisperBackend(small_whisper, language="xx")

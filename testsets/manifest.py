@@ -11,14 +11,17 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-import platformdirs
-import yaml
-
 HERE = Path(__file__).parent
 
 
 def cache_folder() -> Path:
     """The folder for what is built or fetched once: models/NAME and testsets/NAME (follows XDG_CACHE_HOME)."""
+    try:
+        import platformdirs
+    except ImportError as error:
+        raise ImportError(
+            "test sets and models need platformdirs: pip install -e '.[score,plot,whisper-base]'"
+        ) from error
     return platformdirs.user_cache_path("hikari-simulst")
 
 
@@ -116,6 +119,8 @@ class TestSet:
         source.txt and target.txt have one line a recording (the references joined), references.txt and
         segments.yaml (wav, offset and duration in seconds) one a segment.
         """
+        import yaml
+
         references = self.references(language)
         folder.mkdir(parents=True, exist_ok=True)
         wavs = [str(self.audio_path(r).resolve()) for r in self.recordings]

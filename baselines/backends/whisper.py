@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hikari_agent.audio import FRAME_SAMPLES, SAMPLE_RATE, log_mel_spectrogram
+from hikari_agent.checkpoint import read_index
 from hikari_agent.tokens import Vocabulary
 
 from . import Proposal
@@ -50,6 +51,7 @@ class WhisperBackend:
             raise FileNotFoundError(
                 f"no Whisper model in {folder}: give a Hugging Face folder (python -m scripts.fetch whisper-base makes one)"
             )
+        read_index(folder)  # a damaged or missing file is told in one line
         self.model = WhisperForConditionalGeneration.from_pretrained(folder, attn_implementation="sdpa")
         self.model.to(device=device, dtype=dtype or torch.float32).eval()
         self.vocabulary = Vocabulary.from_folder(folder)
