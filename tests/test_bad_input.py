@@ -263,6 +263,7 @@ AGENT = ("--agent-class", "hikari_agent.agent.HikariAgent")
     [
         (["good.wav", "gone.wav"], ["--hikari-model", "MODEL"], "line 2: no audio file gone.wav"),
         (["text.wav"], ["--hikari-model", "MODEL"], "text.wav is not audio"),
+        (["nan.wav"], ["--hikari-model", "MODEL"], "samples that are NaN or infinite: export it again"),
         (["good.wav"], [], "no model: give --hikari-model"),
         (["good.wav"], ["--hikari-model", "nowhere"], "no folder nowhere"),
         (["good.wav"], ["--hikari-model", "MODEL", "--hikari-target", "klingon"], "unknown language 'klingon'"),
@@ -272,6 +273,7 @@ AGENT = ("--agent-class", "hikari_agent.agent.HikariAgent")
 def test_simuleval_ends_with_one_line_of_error(folder, tiny_folder, tmp_path, wav, wavs, options, expected):
     config(folder, "decoder_time_dilation")
     (tmp_path / "text.wav").write_text("this is no audio")
+    soundfile.write(tmp_path / "nan.wav", np.full(16_000, np.nan, np.float32), 16_000, subtype="FLOAT")
     paths = [tmp_path / name if (tmp_path / name).exists() else Path(name) for name in wavs]
     options = [{"MODEL": str(tiny_folder), "DAMAGED": str(folder)}.get(option, option) for option in options]
     done, rows = run_simuleval(tmp_path / "run", paths, *AGENT, *options, check=False)

@@ -80,6 +80,16 @@ def test_a_transcription_has_a_word_error_rate_beside_the_rest():
     assert scores["chrF2"].value > 50
 
 
+def test_computing_times_of_runs_that_shared_the_processor_are_not_scored():
+    run, test_set = transcription(["it rains"], ["it rains"], jobs=2)
+    scores = by_metric(score_run(run, test_set))
+    assert scores["StreamLAAL_CA"].value is None
+    assert "2 recordings were run at a time" in scores["StreamLAAL_CA"].reason
+    alone, _ = transcription(["it rains"], ["it rains"], jobs=1)
+    assert scores["StreamLAAL"] == by_metric(score_run(alone, test_set))["StreamLAAL"]
+    assert by_metric(score_run(alone, test_set))["StreamLAAL_CA"].value is not None
+
+
 def test_signatures_say_how_segments_were_cut():
     run, test_set = transcription(["a b", "c"], ["a b", "c"])
     scores = by_metric(score_run(run, test_set))

@@ -164,3 +164,21 @@ def test_the_program_runs_from_the_checkout_with_results_on_stdout_only(runs, te
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("| System |")
     assert done.stderr == f"wrote {runs / 'late' / 'scores.jsonl'}\n"
+
+
+def test_a_run_of_some_recordings_is_scored_against_those_and_finds_its_test_set_by_its_folder(
+    tmp_path, test_set, capsys
+):
+    part = test_set.select(["two"])
+    write_run(tmp_path / "run", part, 1, 500.0, recordings=["two"], test_set_folder=str(test_set.root))
+    assert score.main([str(tmp_path / "run")]) == 0
+    assert "warning" not in capsys.readouterr().err.lower()
+    assert {s.metric: s.value for s in read_scores(tmp_path / "run")}["WER"] == 0
+
+
+def test_a_run_that_is_not_finished_is_left_out_with_a_warning(runs, test_set, capsys):
+    (runs / "late" / "instances.log").unlink()
+    assert score.main([str(runs), "--testset", str(test_set.root)]) == 0
+    printed = capsys.readouterr()
+    assert "late has no instances.log yet, it is left out: finish the sweep" in printed.err
+    assert printed.out.count("| echo |") == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -88,3 +90,11 @@ def test_wrong_folders_and_languages_are_told_in_words(small_whisper, tmp_path):
         WhisperBackend(tmp_path)
     with pytest.raises(ValueError, match="unknown language 'xx'"):
         WhisperBackend(small_whisper, language="xx")
+
+
+def test_damaged_weights_are_told_in_words(small_whisper, tmp_path):
+    shutil.copytree(small_whisper, tmp_path / "cut")
+    with (tmp_path / "cut" / "model.safetensors").open("r+b") as file:
+        file.truncate(5000)
+    with pytest.raises(ValueError, match=r"model\.safetensors is damaged or cut"):
+        WhisperBackend(tmp_path / "cut")
