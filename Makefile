@@ -1,6 +1,6 @@
 # Each target makes .venv itself when it is missing: on a fresh machine one command is enough.
 PYTHON ?= python3
-# More for pip, such as PyTorch's index of CPU builds on a machine without a GPU: make demo PIP_OPTIONS="--extra-index-url …"
+# More options for pip, such as where PyTorch's CPU builds are, on a machine without a GPU.
 PIP_OPTIONS ?=
 PIP := .venv/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_OPTIONS)
 BIN := .venv/bin
