@@ -382,7 +382,7 @@ def test_an_hour_needs_no_more_memory_than_a_minute(tmp_path):
             after_a_minute = process.memory_info().rss
     gc.collect()
     assert process.memory_info().rss - after_a_minute < 20e6
-    state = agent.states.session
+    _, state = agent.states.session
     assert state.heard_samples == 3600 * 16_000
     assert len(state.window.tokens) == 11
     assert len(state.window.samples) == 10 * 1280
