@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hikari_agent.checkpoint import read_json
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -164,13 +166,7 @@ def convert(source: Path, target: Path) -> Path:
 def _read_json(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing: it lies beside model.bin in a CTranslate2 Whisper folder")
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is no JSON file ({error}). {REMEDY}") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{path} holds a {type(content).__name__}, expected an object. {REMEDY}")
-    return content
+    return read_json(path)
 
 
 def _n_layers(variables: Mapping[str, np.ndarray], side: str) -> int:
