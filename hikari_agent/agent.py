@@ -21,6 +21,7 @@ from simuleval.agents.states import AgentStates
 from simuleval.data.segments import EmptySegment, Segment
 
 from .audio import StreamingDecoder, check_audio_file
+from .errors import USER_ERRORS, one_line
 from .tokens import LANGUAGES_WITHOUT_BLANKS, RELEASED_TARGETS, TASKS
 
 if TYPE_CHECKING:
@@ -248,11 +249,10 @@ def errors_in_one_line(debug: bool) -> Iterator[None]:
     """Turn an error of the user's into one line on stderr and exit status 2; with `debug` let it through."""
     try:
         yield
-    except (ValueError, KeyError, ImportError, FileNotFoundError, PermissionError) as error:
+    except USER_ERRORS as error:
         if debug:
             raise
-        message = error.args[0] if isinstance(error, KeyError) and error.args else error
-        print(f"error: {' '.join(str(message).split())}", file=sys.stderr)  # in one line, whatever a library wrote
+        print(f"error: {one_line(error)}", file=sys.stderr)
         raise SystemExit(2) from None
 
 

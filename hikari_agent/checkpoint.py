@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .config import HikariConfig
 
 EMBEDDING, PROJECTION = "model.decoder.embed_tokens.weight", "proj_out.weight"
+# Keys of config.json that are whole numbers above 0.
 SIZES = (
     "vocab_size", "num_mel_bins", "d_model", "encoder_layers", "encoder_attention_heads", "encoder_ffn_dim",
     "decoder_layers", "decoder_attention_heads", "decoder_ffn_dim", "max_source_positions", "max_target_positions",
@@ -166,7 +167,7 @@ def read_index(folder: Path) -> dict[str, Path]:
     index = folder / "model.safetensors.index.json"
     if index.is_file():
         try:
-            names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+            names = set(read_json(index)["weight_map"].values())
             shards = sorted(folder / name for name in names)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{index} is damaged or no index of shards ({error!r}): fetch it again") from error

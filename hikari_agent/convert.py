@@ -10,13 +10,14 @@ import os
 import shutil
 from pathlib import Path
 
+from .checkpoint import SIZES, Checkpoint, read_index, read_json, resolve_folder
 from .tokens import Vocabulary
 
 POSITIONS = "model.decoder.embed_positions.weight"
-SIZES = (
-    "vocab_size", "num_mel_bins", "d_model", "encoder_layers", "encoder_attention_heads", "encoder_ffn_dim",
-    "decoder_layers", "decoder_attention_heads", "decoder_ffn_dim", "max_source_positions", "activation_function",
-    "init_std", "pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id", "tie_word_embeddings",
+# Keys of a Whisper's config.json that its Hikari keeps, beside its sizes.
+KEPT = (
+    "activation_function", "init_std", "pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id",
+    "tie_word_embeddings",
 )  # fmt: skip
 ENGLISH_ONLY_END = 50256  # id of <|endoftext|>; 50257 in the multilingual vocabulary, whose "~" is 93 too
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json")
@@ -31,7 +32,6 @@ def convert_whisper(
     FileNotFoundError or ValueError naming the file or key: no Whisper, weights missing or of another size, English-only
     vocabulary ("~" is not WAIT), more rows than Whisper has positions, or `target` not empty.
     """
-    from .checkpoint import Checkpoint, read_index, read_json, resolve_folder
     from .config import HikariConfig
     from .model import HikariForConditionalGeneration
 
@@ -54,12 +54,9 @@ def convert_whisper(
     n_rows = n_frames // dilation if n_rows is None else n_rows
     if not 5 <= n_rows <= n_positions:
         raise ValueError(f"{n_rows} rows: this Whisper has text positions for 5 to {n_positions}")
-    config = HikariConfig(
-        **{key: content[key] for key in SIZES if key in content},
-        max_target_positions=n_rows,
-        encoder_is_causal=True,
-        decoder_time_dilation=dilation,
-    )
+    kept = {key: content[key] for key in (*SIZES, *KEPT) if key in content}
+    clock = {"max_target_positions": n_rows, "encoder_is_causal": True, "decoder_time_dilation": dilation}
+    config = HikariConfig(**kept | clock)
     model = HikariForConditionalGeneration(config)
     shapes = {name: tuple(p.shape) for name, p in model.state_dict().items()}
     tensors = Checkpoint(source, config, read_index(source)).tensors(

@@ -86,8 +86,7 @@ class HikariEncoder(nn.Module):
 
     def start(self, batch: int, capacity: int) -> EncoderState:
         """An empty state whose caches hold `capacity` frames: all is allocated here, nothing until they are full."""
-        weight = self.conv1.weight
-        heads = self.n_heads
+        weight, heads = self.conv1.weight, self.n_heads
         caches = [KVCache.empty(batch, heads, capacity, weight.shape[0] // heads, like=weight) for _ in self.layers]
         tails = (weight.new_zeros(batch, weight.shape[1], 1), weight.new_zeros(batch, weight.shape[0], 1))
         return EncoderState(tails, caches, 0)

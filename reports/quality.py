@@ -92,7 +92,8 @@ def _corpus_score(
 def error_rate(
     hypotheses: Sequence[str], references: Sequence[str], language: str, rng: np.random.Generator
 ) -> Quality:
-    """Word error rate by jiwer, one hypothesis and one transcript a recording; of characters for `ja` and `zh` (CER).
+    """Word error rate by jiwer, one hypothesis and one transcript a recording; of characters (CER) for languages
+    without blanks.
 
     All errors over all reference words, after Whisper's normaliser (the English one for English, the basic one
     otherwise, which keeps accents). The interval resamples recordings. Raises ValueError if the lengths differ,

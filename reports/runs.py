@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import logging
 import math
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from testsets.files import write_whole
 
 logger = logging.getLogger(__name__)
 
@@ -176,18 +177,3 @@ def _record(content: dict[str, Any], unit: str) -> RunRecord:
 
 def _floats(values: Sequence[Any]) -> tuple[float, ...]:
     return tuple(float(value) for value in values)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a UTF-8 text file under a temporary name in the same folder, flush it to disk, and rename it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -19,7 +19,8 @@ from reports.bootstrap import bootstrap_interval
 from reports.extras import MissingExtra
 from reports.latency import stream_laal
 from reports.resegment import ResegmentedSegment, resegment
-from reports.runs import Run, RunRecord, write_whole
+from reports.runs import Run, RunRecord
+from testsets.files import write_whole
 from testsets.manifest import Recording, TestSet
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Score:
 def score_run(
     run: Run, test_set: TestSet, language: str | None = None, rng: np.random.Generator | None = None
 ) -> list[Score]:
-    """WER (CER for ja and zh) if the run transcribes, BLEU, chrF2, StreamLAAL, StreamLAAL_CA and SilentSegments.
+    """WER (CER for ja, zh and yue) if the run transcribes, BLEU, chrF2, StreamLAAL, StreamLAAL_CA and SilentSegments.
 
     `language` is what the run writes (default: its run.json's); `rng` draws the intervals (default: seed 0). A metric
     whose extra is not installed, and every metric but SilentSegments of a run that wrote nothing, is missing with a
@@ -113,15 +114,7 @@ def score_run(
         ("BLEU",), n_segments, run, lambda: [_quality(quality.bleu(said, wanted, language, rng), cut)]
     )
     scores += _or_missing(("chrF2",), n_segments, run, lambda: [_quality(quality.chrf(said, wanted, rng), cut)])
-    latencies = _or_missing(
-        ("StreamLAAL", "StreamLAAL_CA"), n_segments, run, lambda: _latencies(segments, run.unit, cut, rng)
-    )
-    if (jobs := run.spec.get("jobs", 1)) > 1:  # they took the processor from one another
-        reason = f"{jobs} recordings were run at a time, so computing times say little"
-        latencies = [
-            s if s.metric == "StreamLAAL" else Score(s.metric, None, "", s.n, reason=reason) for s in latencies
-        ]
-    scores += latencies
+    scores += _or_missing(("StreamLAAL", "StreamLAAL_CA"), n_segments, run, lambda: _latencies(segments, run, cut, rng))
     n_silent = sum(not s.units for s in segments)
     scores.append(Score("SilentSegments", float(n_silent), cut.removeprefix("|"), n_segments))
     return scores
@@ -163,12 +156,13 @@ def _quality(found: quality.Quality, suffix: str = "") -> Score:
     return Score(found.metric, found.value, found.signature + suffix, found.n, interval=found.interval)
 
 
-def _latencies(segments: Sequence[ResegmentedSegment], unit: str, cut: str, rng: np.random.Generator) -> list[Score]:
-    found = stream_laal(segments, unit)
-    return [
-        _latency("StreamLAAL", found.value_ms, found.segments_ms, cut, rng),
-        _latency("StreamLAAL_CA", found.ca_value_ms, found.ca_segments_ms, cut, rng),
-    ]
+def _latencies(segments: Sequence[ResegmentedSegment], run: Run, cut: str, rng: np.random.Generator) -> list[Score]:
+    found = stream_laal(segments, run.unit)
+    plain = _latency("StreamLAAL", found.value_ms, found.segments_ms, cut, rng)
+    if (jobs := run.spec.get("jobs", 1)) > 1:  # they took the processor from one another
+        reason = f"{jobs} recordings were run at a time, so computing times say little"
+        return [plain, Score("StreamLAAL_CA", None, "", plain.n, reason=reason)]
+    return [plain, _latency("StreamLAAL_CA", found.ca_value_ms, found.ca_segments_ms, cut, rng)]
 
 
 def _latency(name: str, value: float, per_segment: Sequence[float | None], cut: str, rng: np.random.Generator) -> Score:

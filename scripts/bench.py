@@ -114,7 +114,7 @@ def _run(arguments: argparse.Namespace) -> int:
     import torch
     import transformers
 
-    from reports.runs import write_whole
+    from testsets.files import write_whole
 
     torch.set_num_threads(arguments.threads)
     rows = [measure(size, arguments.steps, arguments.every) for size in arguments.size or ["tiny", "base"]]

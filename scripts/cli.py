@@ -12,15 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-# Mistakes of the person at the terminal, or of what they gave; anything else is ours and shows its traceback.
-USER_ERRORS = (
-    ValueError,
-    KeyError,
-    ImportError,
-    FileNotFoundError,
-    PermissionError,
-    subprocess.CalledProcessError,
-)
+from hikari_agent.errors import USER_ERRORS, one_line
 
 
 class _StderrHandler(logging.Handler):
@@ -55,7 +47,7 @@ def report_errors(function: Callable[[argparse.Namespace], int], arguments: argp
     configure_logging(arguments)
     try:
         return function(arguments)
-    except USER_ERRORS as error:
+    except (*USER_ERRORS, subprocess.CalledProcessError) as error:
         if arguments.debug:
             raise
         print(f"error: {_message(error)}", file=sys.stderr)
@@ -68,12 +60,8 @@ def report_errors(function: Callable[[argparse.Namespace], int], arguments: argp
 
 
 def _message(error: BaseException) -> str:
-    """What an error says, without the quotes that KeyError puts around it, in one line."""
+    """What an error says, in one line; of a program that failed, what it said too."""
     if isinstance(error, subprocess.CalledProcessError):
         said = error.stderr.decode(errors="replace") if isinstance(error.stderr, bytes) else error.stderr or ""
-        text = f"{error} {said.strip()}"
-    elif isinstance(error, KeyError) and error.args:
-        text = str(error.args[0])
-    else:
-        text = str(error) or type(error).__name__
-    return " ".join(text.split())
+        return " ".join(f"{error} {said}".split())
+    return one_line(error)

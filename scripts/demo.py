@@ -45,10 +45,11 @@ def make_random_hikari(folder: Path, tokenizer_folder: Path, seed: int = 0) -> P
 
 def _demo(arguments: argparse.Namespace) -> int:
     from reports.plots import plot_pareto
-    from reports.runs import read_run, write_whole
+    from reports.runs import read_run
     from reports.score import score_run, write_scores
     from reports.tables import rows, to_csv, to_markdown
     from scripts import fetch, sweep
+    from testsets.files import write_whole
     from testsets.manifest import load
 
     output: Path = arguments.output
@@ -61,7 +62,9 @@ def _demo(arguments: argparse.Namespace) -> int:
     logger.info(
         "sweeping %s over %.0f s of speech, %d recordings at a time", " and ".join(SYSTEMS), seconds, arguments.jobs
     )
-    points = sweep.plan(_sweep_arguments(arguments, SYSTEMS))
+    common = ["--testset", TEST_SET, "--jobs", str(arguments.jobs)]
+    systems = [part for name in SYSTEMS for part in ("--system", name)]
+    points = sweep.plan(sweep.parse([*common, *systems, "--output", str(output / "runs")]))
     failures = sweep.run(points, arguments.jobs, arguments.quiet)
     if failures:
         raise ValueError(f"{len(failures)} recordings failed, the first: {failures[0]}")
@@ -82,11 +85,8 @@ def _demo(arguments: argparse.Namespace) -> int:
     random = output / "hikari-random"  # outside of runs/, so that no table or figure takes it for a system
     if not (random / "model" / "config.json").is_file():
         make_random_hikari(random / "model", whisper)
-    hikari = sweep.plan(
-        _sweep_arguments(
-            arguments, ("hikari",), model=str(random / "model"), knob=["wait_penalty=0"], output=random / "runs"
-        )
-    )
+    chosen = ["--system", "hikari", "--model", str(random / "model"), "--knob", "wait_penalty=0"]
+    hikari = sweep.plan(sweep.parse([*common, *chosen, "--output", str(random / "runs")]))
     failures = sweep.run(hikari, arguments.jobs, arguments.quiet)
     if failures:
         raise ValueError(f"the Hikari agent failed: {failures[0]}")
@@ -94,16 +94,6 @@ def _demo(arguments: argparse.Namespace) -> int:
     logger.info("the Hikari agent heard %.0f s and wrote %d meaningless words", seconds, n_words)
     print(hikari[0].folder / "instances.log")
     return 0
-
-
-def _sweep_arguments(arguments: argparse.Namespace, systems: Sequence[str], **changes: object) -> argparse.Namespace:
-    """What `python -m scripts.sweep` would parse."""
-    given = {
-        "system": list(systems), "testset": TEST_SET, "language": None, "knob": [], "model": None, "recordings": None,
-        "device": "cpu", "dtype": "fp32", "threads": 1, "jobs": arguments.jobs, "agent_options": [],
-        "output": arguments.output / "runs",
-    }  # fmt: skip
-    return argparse.Namespace(**{**given, **changes})
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -23,7 +23,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from scripts.cli import add_common_arguments, report_errors
-from testsets.manifest import TestSet, cache_folder, file_sha256, load
+from testsets.files import file_sha256
+from testsets.manifest import TestSet, cache_folder, load
 
 logger = logging.getLogger(__name__)
 

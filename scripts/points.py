@@ -24,8 +24,9 @@ from typing import Any
 
 from baselines.systems import SystemSpec
 from hikari_agent.tokens import LANGUAGES_WITHOUT_BLANKS
-from reports.runs import read_instances, read_run_spec, write_run_spec, write_whole
-from testsets.manifest import Recording, TestSet, file_sha256
+from reports.runs import read_instances, read_run_spec, write_run_spec
+from testsets.files import file_sha256, write_whole
+from testsets.manifest import Recording, TestSet
 
 logger = logging.getLogger(__name__)
 
@@ -212,6 +213,7 @@ def _version(package: str) -> str | None:
         return None
 
 
+@functools.cache
 def _revision() -> str | None:
     """The checkout's git commit, with a + if files differ from it; None outside of git."""
     git = ["git", "-C", str(ROOT)]

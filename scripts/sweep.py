@@ -188,13 +188,17 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def parse(given: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a command line; what follows `--` is `agent_options`."""
+    at = given.index("--") if "--" in given else len(given)
+    arguments = _parser().parse_args(given[:at])
+    arguments.agent_options = list(given[at + 1 :])
+    return arguments
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program; 0, or 2 if anything failed."""
-    given = list(sys.argv[1:] if argv is None else argv)
-    own, options = (given[: given.index("--")], given[given.index("--") + 1 :]) if "--" in given else (given, [])
-    arguments = _parser().parse_args(own)
-    arguments.agent_options = options
-    return report_errors(_run, arguments)
+    return report_errors(_run, parse(sys.argv[1:] if argv is None else argv))
 
 
 if __name__ == "__main__":

@@ -12,9 +12,10 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from reports.runs import find_run_folders, write_whole
+from reports.runs import find_run_folders
 from reports.tables import rows, to_csv, to_latex, to_markdown
 from scripts.cli import add_common_arguments, report_errors
+from testsets.files import write_whole
 
 logger = logging.getLogger(__name__)
 

@@ -126,3 +126,10 @@ def test_agent_options_never_shadow_those_of_simuleval():
         flags = [flag for action in own._actions for flag in action.option_strings]
         assert all(flag.startswith(f"--{agent.option_prefix}-") for flag in flags)
         assert not known & set(flags)
+
+
+def test_both_sides_of_the_run_folder_agree_on_languages_without_blanks():
+    from hikari_agent.tokens import LANGUAGES_WITHOUT_BLANKS
+    from reports.quality import CHARACTER_LANGUAGES
+
+    assert set(CHARACTER_LANGUAGES) == set(LANGUAGES_WITHOUT_BLANKS)

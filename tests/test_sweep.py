@@ -15,7 +15,8 @@ from harness import ROOT, run_simuleval
 from baselines.systems import SYSTEMS, takes
 from reports.runs import read_run
 from scripts.sweep import knob_values, main
-from testsets.manifest import Recording, Segment, TestSet, file_sha256, save
+from testsets.files import file_sha256
+from testsets.manifest import Recording, Segment, TestSet, save
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from testsets.manifest import Recording, Segment, TestSet, file_sha256, save
+from testsets.files import file_sha256
+from testsets.manifest import Recording, Segment, TestSet, save
 
 if TYPE_CHECKING:
     import numpy as np

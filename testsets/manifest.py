@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from testsets.files import file_sha256, write_whole
+
 HERE = Path(__file__).parent
 
 
@@ -136,19 +138,11 @@ class TestSet:
         (folder / "segments.yaml").write_text(yaml.safe_dump(spans, default_flow_style=None), encoding="utf-8")
 
 
-def file_sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def save(test_set: TestSet) -> Path:
     """Write `manifest.json` into the set's root, whole or not at all; returns its path."""
-    test_set.root.mkdir(parents=True, exist_ok=True)
     content = {k: v for k, v in asdict(test_set).items() if k != "root"}
     path = test_set.root / "manifest.json"
-    temporary = path.with_suffix(".json.part")
-    temporary.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    write_whole(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
     return path
 
 
