@@ -130,7 +130,7 @@ class HikariAgent(StreamingAgent):
 
         from .checkpoint import resolve_folder
         from .model import HikariForConditionalGeneration
-        from .release import ReleaseWindow
+        from .stream import window_of
         from .tokens import Vocabulary
 
         if self.option("num_threads"):
@@ -144,13 +144,13 @@ class HikariAgent(StreamingAgent):
         folder = resolve_folder(self.option("model"))
         self.vocabulary = Vocabulary.from_folder(self.option("tokenizer") or folder)
         self.model = HikariForConditionalGeneration.from_pretrained(folder, dtype=self.dtype, device=self.device)
-        self.window = ReleaseWindow(self.model, self.option("window_rows"))
+        self.window = window_of(self.model, self.option("window"), self.option("window_rows"))
         self._streams: dict[str, HikariStream] = {}
         self.stream_to(self.option("target"))  # an unknown language is told now, not at the first recording
         logger.info(
             "Hikari %s: device %s, %s, %d threads, window '%s' of %d rows",
             self.option("model"), self.device, self.dtype, torch.get_num_threads(),
-            self.option("window"), self.window.n_rows,
+            self.window.name, self.window.n_rows,
         )  # fmt: skip
 
     @staticmethod
@@ -169,8 +169,9 @@ class HikariAgent(StreamingAgent):
             help="share of the boost that each piece of text takes back, 0 to 1 (default: 0.3)")  # fmt: skip
         add("--hikari-repetition-penalty", type=float, default=0.0, metavar="LOGIT",
             help="subtracted from the best token if it is among the last 5 (default: 0.0)")  # fmt: skip
-        add("--hikari-window", choices=("release",), default="release",
-            help="what is recomputed when: 'release' is the released server, step for step (default: release)")  # fmt: skip
+        add("--hikari-window", choices=("lanes", "release"),
+            help="what is recomputed when: 'release' is the released server, step for step, 'lanes' recomputes nothing and "
+            "needs the causal front end (default: what the model's front end allows, lanes first)")  # fmt: skip
         add("--hikari-window-rows", type=int, metavar="N",
             help="decoder window in rows of 80 ms, at least 5 (default: all the model has, 375 = 30 s)")  # fmt: skip
         add("--hikari-drain-ms", type=float, default=1000, metavar="MS",

@@ -3,6 +3,7 @@
 The released model was trained on OpenAI Whisper's features of the window as it stands: frames are centred, both
 ends are reflected, and the floor is 8 below the window's maximum. So the last frame of a growing window is
 provisional (it reflects audio instead of hearing it), and a louder sound lifts the floor under every older frame.
+The causal front end has neither: a frame ends where it is ready, and the floor and the scaling are fixed.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ HOP_SAMPLES = 160  # samples between mel frames, 10 ms
 N_MELS = 80
 FRAME_SAMPLES = 2 * HOP_SAMPLES  # one encoder frame: the second convolution halves the rate
 LOG_MEL_RANGE = 8.0  # the floor lies this far (log10) below the maximum
+FRONTENDS = ("released", "causal")
+CAUSAL_PAST = N_FFT - HOP_SAMPLES  # samples before a frame's own 10 ms that it looks at
+CAUSAL_FLOOR = 1e-6  # of the mel power: where Whisper's floor lies under speech of usual loudness
 
 
 def read_audio(path: str | Path) -> np.ndarray:
@@ -111,6 +115,21 @@ def log10_mel(samples: torch.Tensor | np.ndarray, first_frame: int = 0, n_mels: 
         stft = torch.stft(signal, N_FFT, HOP_SAMPLES, window=_hann(), return_complex=True)[:, first_frame:]
     power = stft[:, :-1].abs() ** 2
     return (_mel_filters(n_mels) @ power).clamp(min=1e-10).log10()
+
+
+def causal_log_mel(samples: torch.Tensor, past: torch.Tensor | None = None, n_mels: int = N_MELS) -> torch.Tensor:
+    """The causal front end: (…, n_samples) in [-1, 1] -> (…, n_mels, n_samples // 160), scaled to about [-0.5, 1.5].
+
+    Frame m is ready at 10 * (m + 1) ms: it looks at the 400 samples up to there. `past` (…, 240) are the samples before
+    `samples`, zeros at the start of a signal.
+    """
+    import torch
+
+    past = samples.new_zeros(*samples.shape[:-1], CAUSAL_PAST) if past is None else past
+    signal = torch.cat([past, samples], dim=-1)
+    power = torch.fft.rfft(signal.unfold(-1, N_FFT, HOP_SAMPLES) * _hann()).abs() ** 2
+    mel = (power @ _mel_filters(n_mels).T).transpose(-1, -2)
+    return (mel.clamp(min=CAUSAL_FLOOR).log10() + 4.0) / 4.0
 
 
 def scale_log_mel(raw: torch.Tensor, maximum: torch.Tensor) -> torch.Tensor:

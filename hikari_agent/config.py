@@ -6,13 +6,15 @@ from typing import Any
 
 from transformers import PretrainedConfig
 
-from .audio import FRAME_SAMPLES
+from .audio import FRAME_SAMPLES, FRONTENDS
 
 
 class HikariConfig(PretrainedConfig):
     """Hikari's config.json. Names and defaults are the released class's; unknown keys are kept and ignored.
 
     `decoder_time_dilation` is the number of 20 ms encoder frames a decoder row advances (4: a row every 80 ms).
+    `frontend` is ours: "released" is the log-mel hikari-medium was trained on (centred frames, a floor under the
+    window's maximum), "causal" hears nothing of the future: see `hikari_agent.audio`.
     """
 
     model_type = "hikari"
@@ -36,6 +38,7 @@ class HikariConfig(PretrainedConfig):
         init_std: float = 0.02,
         encoder_is_causal: bool = False,
         decoder_time_dilation: int = 1,
+        frontend: str = "released",
         tie_word_embeddings: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -54,6 +57,9 @@ class HikariConfig(PretrainedConfig):
         self.init_std = init_std
         self.encoder_is_causal = encoder_is_causal
         self.decoder_time_dilation = decoder_time_dilation
+        if frontend not in FRONTENDS:
+            raise ValueError(f"frontend '{frontend}' in config.json. Known: {', '.join(FRONTENDS)}")
+        self.frontend = frontend
         self.num_hidden_layers = encoder_layers
         kwargs.setdefault("is_encoder_decoder", True)
         for key in ("pad_token_id", "bos_token_id", "eos_token_id"):

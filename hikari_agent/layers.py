@@ -65,17 +65,19 @@ def extend(cache: KVCache | None, keys: Tensor, values: Tensor) -> KVCache:
 
 
 class StreamingConv1d(nn.Conv1d):
-    """A convolution of width 3 with one zero before the signal; its state is the tail of inputs still needed.
+    """A convolution of width 3 with zeros before the signal; its state is the tail of inputs still needed.
 
-    The zero after the signal is an input like any other: whoever ends the signal feeds it.
+    One zero is Whisper's; with two and a stride of 1, no output waits for an input of the future. A zero after the
+    signal is an input like any other: whoever ends the signal feeds it.
     """
 
-    def __init__(self, in_channels: int, out_channels: int, stride: int = 1) -> None:
+    def __init__(self, in_channels: int, out_channels: int, stride: int = 1, n_zeros: int = 1) -> None:
         super().__init__(in_channels, out_channels, kernel_size=3, stride=stride)
+        self.n_zeros = n_zeros
 
     def forward(self, x: Tensor, tail: Tensor | None = None) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         """(B, in_channels, n) -> (B, out_channels, m) of complete outputs, and the new tail."""
-        x = torch.cat([x.new_zeros(*x.shape[:2], 1) if tail is None else tail, x], dim=2)
+        x = torch.cat([x.new_zeros(*x.shape[:2], self.n_zeros) if tail is None else tail, x], dim=2)
         stride = self.stride[0]
         n_out = max(0, (x.shape[2] - 3) // stride + 1)
         y = super().forward(x) if n_out else x.new_zeros(x.shape[0], self.out_channels, 0)
@@ -128,7 +130,17 @@ class CrossAttention(Attention):
     """Attention of decoder rows to the encoder frames that each may see; a row that sees none gets zero."""
 
     def forward(self, x: Tensor, frames: KVCache, visible: list[int]) -> Tensor:
-        """(B, n_rows, d_model) against remembered frames; `visible[i]` frames for row i -> the same shape."""
+        """(B * K, n_rows, d_model) against remembered frames; `visible[i]` frames for row i -> the same shape.
+
+        The frames are those of B streams: K variants of one stream follow each other in the batch and are asked
+        together, K * n_rows queries against one set of keys.
+        """
+        shape = x.shape
+        x = x.reshape(len(frames.keys), -1, shape[2])
+        visible = visible * (shape[0] // len(frames.keys))
+        return self._attend(x, frames, visible).view(shape)
+
+    def _attend(self, x: Tensor, frames: KVCache, visible: list[int]) -> Tensor:
         seen = min(max(visible), frames.n)
         if seen == 0:
             return self.join(torch.zeros_like(self.heads(x)))

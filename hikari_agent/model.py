@@ -38,7 +38,8 @@ class HikariEncoder(nn.Module):
         d_model = config.d_model
         self.is_causal = config.encoder_is_causal
         self.n_heads = config.encoder_attention_heads
-        self.conv1 = StreamingConv1d(config.num_mel_bins, d_model)
+        self.n_future = 0 if config.frontend == "causal" else 1  # log-mel columns a frame needs of what follows it
+        self.conv1 = StreamingConv1d(config.num_mel_bins, d_model, n_zeros=2 - self.n_future)
         self.conv2 = StreamingConv1d(d_model, d_model, stride=2)
         self.embed_positions = nn.Embedding(config.max_source_positions, d_model)
         self.embed_positions.requires_grad_(False)
@@ -51,7 +52,7 @@ class HikariEncoder(nn.Module):
     def forward(self, mel: Tensor, state: EncoderState | None = None) -> tuple[Tensor, EncoderState]:
         """A piece of log-mel (B, n_mels, n) -> the frames it completes (B, n_frames, d_model), 20 ms each, and the state.
 
-        The frame at the end of the signal needs one column of zeros behind the signal: `encode` adds it.
+        With the released front end the last frame needs one column of zeros behind the signal: `encode` adds it.
         """
         tail1, tail2 = state.tails if state else (None, None)
         x, tail1 = self.conv1(mel, tail1)
@@ -75,7 +76,7 @@ class HikariEncoder(nn.Module):
         """A whole signal (B, n_mels, n), n even -> (B, n / 2, d_model)."""
         if mel.shape[2] % 2:
             raise ValueError(f"{mel.shape[2]} log-mel frames: the encoder takes an even number")
-        return self(F.pad(mel, (0, 1)))[0]
+        return self(F.pad(mel, (0, self.n_future)))[0]
 
     def resume(self, state: EncoderState, frame: int, mel: Tensor) -> EncoderState:
         """The state as it was before `frame`; `mel` is the signal from its start, at least 2 * frame columns of it."""
@@ -88,7 +89,7 @@ class HikariEncoder(nn.Module):
         """An empty state whose caches hold `capacity` frames: all is allocated here, nothing until they are full."""
         weight, heads = self.conv1.weight, self.n_heads
         caches = [KVCache.empty(batch, heads, capacity, weight.shape[0] // heads, like=weight) for _ in self.layers]
-        tails = (weight.new_zeros(batch, weight.shape[1], 1), weight.new_zeros(batch, weight.shape[0], 1))
+        tails = (weight.new_zeros(batch, weight.shape[1], 2 - self.n_future), weight.new_zeros(batch, weight.shape[0], 1))
         return EncoderState(tails, caches, 0)
 
 

@@ -42,9 +42,16 @@ class ReleaseWindow:
     With `incremental=False` every step recomputes the whole window, as the released server does; for comparison.
     """
 
+    name = "release"
+
     def __init__(
         self, model: HikariForConditionalGeneration, n_rows: int | None = None, incremental: bool = True
     ) -> None:
+        if model.config.frontend != "released":
+            raise ValueError(
+                f"window 'release' needs a model with the released front end, this one has '{model.config.frontend}': use "
+                "'lanes'"
+            )
         limit = model.config.max_target_positions
         n_rows = limit if n_rows is None else n_rows
         if not 5 <= n_rows <= limit:

@@ -17,6 +17,8 @@ import torch
 
 from .audio import SAMPLE_RATE
 from .decoding import RepetitionPenalty, WaitBias, choose
+from .lanes import LanesState, LanesWindow
+from .model import HikariForConditionalGeneration
 from .release import ReleaseState, ReleaseWindow
 from .tokens import WAIT, WordAssembler
 from .vad import FRAME, SPEECH_THRESHOLD, SileroVad
@@ -51,11 +53,32 @@ class VoiceActivity(Protocol):
     def __call__(self, samples: np.ndarray, state: Any) -> tuple[float, Any]: ...
 
 
+class Window(Protocol):
+    """What is computed for a row, and what is kept: `ReleaseWindow` or `LanesWindow`."""
+
+    name: str
+    n_rows: int
+    row_samples: int
+
+    def start(self, prompt: list[int]) -> Any: ...
+
+    def step(self, state: Any, samples: torch.Tensor) -> tuple[torch.Tensor | None, Any]: ...
+
+
+def window_of(model: HikariForConditionalGeneration, name: str | None = None, n_rows: int | None = None) -> Window:
+    """The window policy `name`, "lanes" or "release"; without a name the one the model's front end allows, lanes first.
+
+    Raises ValueError for a policy the front end rules out, or rows the model does not have.
+    """
+    name = name or ("lanes" if model.config.frontend == "causal" else "release")
+    return LanesWindow(model, n_rows) if name == "lanes" else ReleaseWindow(model, n_rows)
+
+
 @dataclass
 class StreamState:
     """One stream between two chunks."""
 
-    window: ReleaseState
+    window: ReleaseState | LanesState
     assembler: WordAssembler
     wait_penalty: float
     vad: Any
@@ -74,7 +97,7 @@ class HikariStream:
 
     def __init__(
         self,
-        window: ReleaseWindow,
+        window: Window,
         prompt: list[int],
         token_bytes: Callable[[int], bytes],
         bias: WaitBias | None = None,

@@ -1,0 +1,1 @@
+"""Training a Hikari model: how parallel text with word times becomes what each decoder row is to say."""

@@ -1,0 +1,171 @@
+"""Streaming a development set in one batch: many recordings, tasks and WAIT penalties, all at the same row.
+
+What is said is what `HikariStream` says of each alone, for recordings that fit into one window; nothing is kept of the
+others. It is how a run of training looks at itself, and how a sweep of a small model takes seconds.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..audio import SAMPLE_RATE, causal_log_mel
+from ..model import HikariForConditionalGeneration
+from ..tokens import LANGUAGES_WITHOUT_BLANKS, WAIT, Vocabulary, WordAssembler
+from .interleave import N_PROMPT
+from .sections import Timeline
+
+
+@dataclass(frozen=True)
+class Said:
+    """What was said of one recording: words (characters), and the audio in s that had been heard for each."""
+
+    units: list[str]
+    heard_s: list[float]
+
+
+@torch.inference_mode()
+def stream_batch(
+    model: HikariForConditionalGeneration, sounds: Sequence[np.ndarray], prompts: Tensor, penalties: Tensor, rows: int
+) -> Tensor:
+    """Greedy streaming of B recordings in V variants each -> tokens (B, V, rows - 3), WAIT included.
+
+    `sounds` are (n,) float32 at 16 kHz, silence follows each; `prompts` (V, 4), `penalties` (V,); all go on for `rows` rows.
+    The model has the causal front end. Raises ValueError if the rows are more than it has.
+    """
+    config = model.config
+    n_samples = (rows - 1) * config.row_samples
+    sound = torch.zeros(len(sounds), n_samples)
+    for i, samples in enumerate(sounds):
+        sound[i, : min(len(samples), n_samples)] = torch.from_numpy(samples[:n_samples])
+    weight = model.proj_out.weight
+    encoder, decoder = model.model.encoder, model.model.decoder
+    mel = causal_log_mel(sound, n_mels=config.num_mel_bins).to(weight)
+    frames = [decoder.remember(encoder.encode(piece)) for piece in mel.split(4)]
+    memory = [type(layer[0])(torch.cat([c.keys for c in layer]), torch.cat([c.values for c in layer]), layer[0].n)
+              for layer in zip(*frames, strict=True)]  # fmt: skip
+    n_variants = len(prompts)
+    ids = prompts.repeat(len(sounds), 1)
+    bias = penalties.to(weight).repeat(len(sounds))
+    caches = decoder.start(len(ids), rows)
+    chosen = []
+    for _ in range(N_PROMPT - 1, rows):
+        hidden, caches = decoder(ids, memory, caches)
+        logits = model.proj_out(hidden[:, -1])
+        logits[:, WAIT] -= bias
+        ids = logits.argmax(dim=-1, keepdim=True)
+        chosen.append(ids)
+    return torch.cat(chosen, dim=1).view(len(sounds), n_variants, -1)
+
+
+def read_units(tokens: Sequence[int], vocabulary: Vocabulary, by_characters: bool, row_s: float, end_s: float) -> Said:
+    """Tokens of consecutive rows as whole words with their delays; none is later than the recording's end `end_s`."""
+    assembler = WordAssembler(by_characters)
+    units: list[str] = []
+    heard: list[float] = []
+    for slot, token in enumerate(tokens):
+        words = assembler.wait() if token == WAIT else assembler.push(vocabulary.token_bytes(token))
+        units += words
+        heard += [min(end_s, (slot + N_PROMPT - 1) * row_s)] * len(words)
+    rest = assembler.flush()
+    return Said(units + rest, heard + [end_s] * len(rest))
+
+
+@dataclass(frozen=True)
+class DevelopmentSet:
+    """Recordings that fit into one window, with their timelines: the references are read back from the targets."""
+
+    recordings: Sequence[tuple[Timeline, np.ndarray]]
+    vocabulary: Vocabulary
+
+    def run(
+        self, model: HikariForConditionalGeneration, languages: Sequence[str], penalties: Sequence[float], batch: int = 32
+    ) -> dict[tuple[str, float], list[Said]]:
+        """What is said of every recording, by language and WAIT penalty."""
+        said: dict[tuple[str, float], list[Said]] = {(x, p): [] for x in languages for p in penalties}
+        row_s = model.config.row_samples / SAMPLE_RATE
+        ordered = sorted(range(len(self.recordings)), key=lambda i: self.recordings[i][0].duration_s)
+        results: dict[tuple[str, float], dict[int, Said]] = {key: {} for key in said}
+        for first in range(0, len(ordered), batch):
+            chosen = ordered[first : first + batch]
+            longest = max(self.recordings[i][0].duration_s for i in chosen)
+            rows = min(model.config.max_target_positions, int(longest / row_s) + 1 + 25)
+            source = {self.recordings[i][0].language for i in chosen}
+            prompts = torch.tensor(
+                [self.vocabulary.prompt("transcribe" if {x} == source else "translate", x) for x, _ in said]
+            )
+            sounds = [self.recordings[i][1].astype(np.float32) / 32768 for i in chosen]
+            tokens = stream_batch(model, sounds, prompts, torch.tensor([p for _, p in said]), rows).tolist()
+            for i, variants in zip(chosen, tokens, strict=True):
+                for key, row in zip(said, variants, strict=True):
+                    characters = key[0] in LANGUAGES_WITHOUT_BLANKS
+                    duration = self.recordings[i][0].duration_s
+                    results[key][i] = read_units(row, self.vocabulary, characters, row_s, duration)
+        return {key: [by_index[i] for i in range(len(self.recordings))] for key, by_index in results.items()}
+
+    def references(self, language: str) -> list[list[str]]:
+        """The words (characters) of each recording in `language`."""
+        return [[unit for unit, _ in self._timed(timeline, language)] for timeline, _ in self.recordings]
+
+    def scores(self, said: Sequence[Said], language: str) -> dict[str, float]:
+        """WER (%) of a transcript or BLEU of a translation, the words said per word of reference, and the mean lag (s).
+
+        The lag of a word that is right is the time from the end of its aligned source word to its emission.
+        """
+        import jiwer
+        import sacrebleu
+
+        characters = language in LANGUAGES_WITHOUT_BLANKS
+        blank = "" if characters else " "
+        references = self.references(language)
+        texts = [blank.join(s.units) for s in said]
+        expected = [blank.join(units) for units in references]
+        lags = [lag for s, (timeline, _) in zip(said, self.recordings, strict=True) for lag in
+                _lags(s, list(self._timed(timeline, language)))]  # fmt: skip
+        scores = {
+            "length": sum(len(s.units) for s in said) / max(1, sum(map(len, references))),
+            "lag_s": float(np.mean(lags)) if lags else float("nan"),
+        }
+        if all(timeline.language == language for timeline, _ in self.recordings):
+            scores["wer"] = 100 * jiwer.wer([plain(t) for t in expected], [plain(t) for t in texts])
+        else:
+            scores["bleu"] = sacrebleu.corpus_bleu(texts, [expected], tokenize="char" if characters else "13a").score
+        return scores
+
+    def _timed(self, timeline: Timeline, language: str) -> list[tuple[str, float]]:
+        target = timeline.targets[language]
+        characters = language in LANGUAGES_WITHOUT_BLANKS
+        timed = []
+        for ids, time in zip(target.words, target.order_s, strict=True):
+            text = b"".join(map(self.vocabulary.token_bytes, ids)).decode("utf-8", "replace").strip()
+            timed += [(unit, time) for unit in (text if characters else text.split())]
+        return timed
+
+
+def plain(text: str) -> str:
+    """Lower-case and without punctuation: how words are compared for WER here."""
+    return "".join(c for c in text.lower() if c.isalnum() or c.isspace())
+
+
+def _lags(said: Said, reference: Sequence[tuple[str, float]]) -> list[float]:
+    matcher = difflib.SequenceMatcher(None, said.units, [unit for unit, _ in reference], autojunk=False)
+    return [
+        said.heard_s[block.a + i] - reference[block.b + i][1]
+        for block in matcher.get_matching_blocks()
+        for i in range(block.size)
+    ]
+
+
+def report(scores: Mapping[tuple[str, float], Mapping[str, float]]) -> dict[str, float]:
+    """Flat names for a log: `wer_en`, `bleu_de`, with the penalty behind them if there are several."""
+    several = len({penalty for _, penalty in scores}) > 1
+    return {
+        f"{name}_{language}" + (f"_{penalty:g}" if several else ""): value
+        for (language, penalty), values in scores.items()
+        for name, value in values.items()
+    }

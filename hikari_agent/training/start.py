@@ -1,0 +1,91 @@
+"""Where training begins: random weights, a Hikari that was converted from Whisper, or one that was trained before.
+
+A new, small vocabulary may replace the checkpoint's: each of its pieces starts as the mean of the old pieces it is made of.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from ..checkpoint import resolve_folder
+from ..config import HikariConfig
+from ..model import HikariForConditionalGeneration, sinusoids
+from ..tokens import Vocabulary
+from .learner import HikariLearner
+
+
+def from_scratch(config: HikariConfig, seed: int, n_phonemes: int = 0, half_weights: bool = False) -> HikariLearner:
+    """Random weights, the same for the same seed. A decoder row starts at the position of the frame it has heard up to."""
+    torch.manual_seed(seed)
+    learner = HikariLearner(config, n_phonemes, half_weights=half_weights)
+    n_layers = config.encoder_layers + config.decoder_layers
+    with torch.no_grad():
+        for name, module in learner.named_modules():
+            if isinstance(module, nn.Linear | nn.Conv1d) and name != "proj_out":
+                fan_in = module.weight[0].numel()
+                std = fan_in**-0.5
+                if name.endswith(("out_proj", "fc2")):
+                    std /= (2 * n_layers) ** 0.5  # residual branches add up
+                elif isinstance(module, nn.Conv1d):
+                    std *= 2**0.5
+                module.weight.normal_(std=std)
+        decoder = learner.model.decoder
+        decoder.embed_tokens.weight.normal_(std=config.d_model**-0.5)
+        every = config.decoder_time_dilation
+        decoder.embed_positions.weight.copy_(sinusoids(config.max_target_positions * every, config.d_model)[::every])
+    return learner
+
+
+def from_checkpoint(
+    folder: str | Path,
+    vocabulary: Path | None = None,
+    frontend: str | None = None,
+    n_phonemes: int = 0,
+    half_weights: bool = False,
+) -> HikariLearner:
+    """The weights of a Hikari checkpoint (`python -m scripts.convert` makes one of a Whisper).
+
+    `vocabulary` is a folder with another tokenizer.json to write with, `frontend` another front end to hear with.
+    Raises FileNotFoundError or ValueError as `HikariForConditionalGeneration.from_pretrained` does.
+    """
+    source = resolve_folder(str(folder))
+    model = HikariForConditionalGeneration.from_pretrained(source)
+    if vocabulary is not None and Path(vocabulary).resolve() != source.resolve():
+        replace_vocabulary(model, source, vocabulary)
+    values = model.config.to_dict()
+    if frontend is not None:
+        values["frontend"] = frontend
+    learner = HikariLearner(HikariConfig(**values), n_phonemes, half_weights=half_weights)
+    learner.load_state_dict(model.state_dict(), strict=False)  # the training heads are new
+    return learner
+
+
+def replace_vocabulary(model: HikariForConditionalGeneration, old_folder: Path, new_folder: Path) -> None:
+    """Give a model the vocabulary of `new_folder`, its embeddings made of those of `old_folder`'s."""
+    from tokenizers import Tokenizer
+
+    old = Tokenizer.from_file(str(Path(old_folder) / "tokenizer.json"))
+    new = Tokenizer.from_file(str(Path(new_folder) / "tokenizer.json"))
+    new_vocabulary = Vocabulary.from_folder(new_folder)
+    old_ids = old.get_vocab()
+    embedding = model.model.decoder.embed_tokens.weight.data
+    rows = embedding.mean(dim=0).repeat(new.get_vocab_size(), 1)
+    for piece, i in new.get_vocab().items():
+        if piece in old_ids and old_ids[piece] < len(embedding):  # bytes and special tokens among them
+            rows[i] = embedding[old_ids[piece]]
+            continue
+        text = new_vocabulary.token_bytes(i).decode("utf-8", "ignore")
+        ids = old.encode(text, add_special_tokens=False).ids if text else []
+        if ids:
+            rows[i] = embedding[ids].mean(dim=0)
+    model.config.vocab_size = len(rows)
+    end = new.token_to_id("<|endoftext|>")
+    for key in ("pad_token_id", "bos_token_id", "eos_token_id"):
+        setattr(model.config, key, end)
+    model.config.decoder_start_token_id = new.token_to_id("<|startoftranscript|>")
+    model.model.decoder.embed_tokens = nn.Embedding.from_pretrained(rows, freeze=False)
+    model.proj_out = nn.Linear(rows.shape[1], rows.shape[0], bias=False)
+    model.proj_out.weight = model.model.decoder.embed_tokens.weight
