@@ -11,7 +11,6 @@ import argparse
 import dataclasses
 import json
 import logging
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,9 +40,12 @@ def _preset(arguments: argparse.Namespace) -> Any:
 
 def _learner(arguments: argparse.Namespace) -> Any:
     from hikari_agent.training.start import from_checkpoint, from_scratch
-    from hikari_agent.training.synth import PHONEMES
 
-    heads = dict(n_phonemes=len(PHONEMES) if arguments.phoneme_weight else 0)
+    heads = {}
+    if arguments.phoneme_weight:
+        from hikari_agent.training.synth import PHONEMES
+
+        heads = dict(n_phonemes=len(PHONEMES))
     half = arguments.precision == "bf16-weights"
     if arguments.start:
         learner = from_checkpoint(
@@ -79,7 +81,7 @@ def _run(arguments: argparse.Namespace) -> int:
     vocabulary = Vocabulary.from_folder(vocabulary_folder)
     rank, world = process_of_run()
     recipe = Recipe(
-        section_s=tuple(arguments.section_s), batch_s=arguments.batch_s, tasks=tuple(arguments.tasks.split(",")),
+        section_s=tuple(arguments.section_s), batch_s=arguments.batch_s, tasks=tuple(filter(None, arguments.tasks.split(","))),
         all_tasks=arguments.all_tasks, at_sentence=arguments.at_sentence, recovery_share=preset.recovery_share,
         max_shift=arguments.max_shift, phonemes=bool(arguments.phoneme_weight),
         augmentation=Augmentation(
@@ -108,7 +110,7 @@ def _run(arguments: argparse.Namespace) -> int:
     options: dict[str, Any] = dict(
         save_steps=arguments.save_steps, logging_steps=arguments.logging_steps, bf16=arguments.precision == "bf16",
         gradient_checkpointing=arguments.gradient_checkpointing, dataloader_num_workers=arguments.workers,
-        use_cpu=not torch.cuda.is_available(), disable_tqdm=arguments.quiet or not sys.stderr.isatty(),
+        use_cpu=not torch.cuda.is_available(), ddp_find_unused_parameters=not recipe.tasks, disable_tqdm=arguments.quiet or not sys.stderr.isatty(),
     )  # fmt: skip
     trainer = HikariTrainer(
         learner, training_arguments(arguments.output, preset, arguments.seed, **options), preset, dataset,
@@ -116,10 +118,10 @@ def _run(arguments: argparse.Namespace) -> int:
     )  # fmt: skip
     trainer.resume()
     if rank == 0:
-        final = arguments.output / "model"
-        learner.export().save_pretrained(final)
-        shutil.copyfile(vocabulary_folder / "tokenizer.json", final / "tokenizer.json")
-        print(final)
+        from hikari_agent.training.start import save_learner
+
+        save_learner(learner, vocabulary_folder, arguments.output / "model")
+        print(arguments.output / "model")
     return 0
 
 
@@ -149,7 +151,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--max-shift", type=int, metavar="SLOTS", help="longest delay of such a sample (default: the paper's, no limit)")
     add("--section-s", type=float, nargs="+", default=[30.0], metavar="S", help="length of sections, one drawn for each batch (default: 30)")
     add("--batch-s", type=float, default=3840.0, metavar="S", help="audio in a batch of one process, s (default: 128 sections of 30 s)")
-    add("--tasks", default="en,de,ja,ru", metavar="LANG,…", help="languages to write (default: en,de,ja,ru)")
+    add("--tasks", default="en,de,ja,ru", metavar="LANG,…", help="languages to write; empty: learn sounds only (default: en,de,ja,ru)")
     add("--all-tasks", action="store_true", help="every section has all tasks, for one pass of the encoder (default: one drawn)")
     add("--at-sentence", type=float, default=0.0, metavar="SHARE", help="sections that begin at a sentence (default: 0)")
     add("--gain-db", type=float, nargs=2, default=[0.0, 0.0], metavar="DB", help="lowest and highest gain (default: 0 0)")

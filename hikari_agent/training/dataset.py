@@ -34,7 +34,7 @@ class Recipe:
     """What a batch is made of. The defaults are the paper's (arXiv 2603.11578) on one GPU of its 96.
 
     `tasks` are languages to write; a section's own language is transcribed. One is drawn for each section, or with
-    `all_tasks` every section has all of them, for one pass of the encoder.
+    `all_tasks` every section has all of them, for one pass of the encoder. Without any, only sounds are learnt.
     """
 
     section_s: tuple[float, ...] = (30.0,)  # one is drawn for each batch
@@ -183,16 +183,16 @@ class SectionDataset(IterableDataset):
                 labels.append(made.labels)
             if recipe.phonemes:
                 phonemes.append(phoneme_labels(timeline, start, round(section_s * 50), speed))
-        batch = {
-            "input_features": self._features(torch.from_numpy(np.stack(sounds))),
-            "decoder_input_ids": torch.tensor(inputs),
-            "labels": torch.tensor(labels),
-        }
+        batch = {"input_features": self._features(torch.from_numpy(np.stack(sounds)))}
+        if recipe.tasks:
+            batch |= {"decoder_input_ids": torch.tensor(inputs), "labels": torch.tensor(labels)}
         if recipe.phonemes:
             batch["phonemes"] = torch.tensor(phonemes)
         return batch
 
     def _languages(self, timeline: Timeline, rng: random.Random) -> Sequence[str]:
+        if not self.recipe.tasks:
+            return []
         languages = [language for language in self.recipe.tasks if language in timeline.targets]
         if not languages or (self.recipe.all_tasks and len(languages) < len(self.recipe.tasks)):
             raise ValueError(

@@ -50,8 +50,8 @@ class HikariLearner(HikariForConditionalGeneration):
     def forward(  # type: ignore[override]
         self,
         input_features: Tensor,
-        decoder_input_ids: Tensor,
-        labels: Tensor,
+        decoder_input_ids: Tensor | None = None,
+        labels: Tensor | None = None,
         phonemes: Tensor | None = None,
         num_items_in_batch: Tensor | int | None = None,
     ) -> Losses:
@@ -60,7 +60,10 @@ class HikariLearner(HikariForConditionalGeneration):
         `num_items_in_batch` are the rows that count in all batches of this step: the sum is divided by it, so that
         accumulation and several processes give the loss of one big batch. Without it the mean is over this batch.
         """
-        logits, frames = self._run(input_features, decoder_input_ids)
+        frames, logits = self._run(input_features, decoder_input_ids)
+        if logits is None or labels is None:  # a batch of sounds only
+            phoneme = self._phoneme_loss(frames, phonemes)
+            return Losses(loss=self.phoneme_weight * phoneme, phoneme=phoneme.detach())
         flat = labels.flatten()
         entropy = F.cross_entropy(logits.flatten(0, 1).float(), flat, ignore_index=IGNORED, reduction="none")
         learnt = flat != IGNORED
@@ -70,26 +73,31 @@ class HikariLearner(HikariForConditionalGeneration):
         detached = entropy.detach()
         result = Losses(text=_mean(detached, learnt & ~is_wait), wait=_mean(detached, is_wait))
         if self.phoneme_head is not None and phonemes is not None:
-            named = F.cross_entropy(
-                self.phoneme_head(frames.float()).flatten(0, 1), phonemes.flatten(), ignore_index=IGNORED, reduction="sum"
-            )
-            n_named = (phonemes != IGNORED).sum().clamp(min=1)
-            result["phoneme"] = named.detach() / n_named
-            # As many times the mean as this batch has of the step's rows.
-            loss = loss + self.phoneme_weight * named / n_named * (learnt.sum() / n)
+            phoneme = self._phoneme_loss(frames, phonemes)
+            result["phoneme"] = phoneme.detach()
+            # As much of the step's mean as this batch has of the step's rows.
+            loss = loss + self.phoneme_weight * phoneme * (learnt.sum() / n)
         result["loss"] = loss
         return result
 
-    def _run(self, mel: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+    def _phoneme_loss(self, frames: Tensor, phonemes: Tensor | None) -> Tensor:
+        assert self.phoneme_head is not None and phonemes is not None, "no phonemes to learn, and no targets either"
+        named = self.phoneme_head(frames.float()).flatten(0, 1)
+        total = F.cross_entropy(named, phonemes.flatten(), ignore_index=IGNORED, reduction="sum")
+        return total / (phonemes != IGNORED).sum().clamp(min=1)
+
+    def _run(self, mel: Tensor, ids: Tensor | None) -> tuple[Tensor, Tensor | None]:
         if not self.half_weights:
-            return self._logits(mel, ids)
+            return self._both(mel, ids)
         half = {name: p.to(torch.bfloat16) for name, p in self.named_parameters() if not name.startswith("phoneme")}
         return functional_call(_Forward(self), {f"model.{k}": v for k, v in half.items()}, (mel.to(torch.bfloat16), ids))
 
-    def _logits(self, mel: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+    def _both(self, mel: Tensor, ids: Tensor | None) -> tuple[Tensor, Tensor | None]:
         frames = self.model.encoder.encode(mel)
+        if ids is None:
+            return frames, None
         hidden, _ = self.model.decoder(ids, self.model.decoder.remember(frames))
-        return self.proj_out(hidden), frames
+        return frames, self.proj_out(hidden)
 
     def export(self) -> HikariForConditionalGeneration:
         """The model alone, on the CPU in float32, in evaluation mode."""
@@ -100,14 +108,14 @@ class HikariLearner(HikariForConditionalGeneration):
 
 
 class _Forward(nn.Module):
-    """What `functional_call` calls: a module whose forward is the learner's way to logits."""
+    """What `functional_call` calls: a module whose forward is the learner's way to frames and logits."""
 
     def __init__(self, learner: HikariLearner) -> None:
         super().__init__()
         self.model = learner
 
     def forward(self, *args: Any) -> Any:
-        return self.model._logits(*args)
+        return self.model._both(*args)
 
 
 def _mean(values: Tensor, chosen: Tensor) -> Tensor:

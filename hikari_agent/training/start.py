@@ -5,9 +5,11 @@ A new, small vocabulary may replace the checkpoint's: each of its pieces starts 
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from ..checkpoint import resolve_folder
@@ -15,6 +17,8 @@ from ..config import HikariConfig
 from ..model import HikariForConditionalGeneration, sinusoids
 from ..tokens import Vocabulary
 from .learner import HikariLearner
+
+HEADS = "training_heads.safetensors"
 
 
 def from_scratch(config: HikariConfig, seed: int, n_phonemes: int = 0, half_weights: bool = False) -> HikariLearner:
@@ -59,8 +63,19 @@ def from_checkpoint(
     if frontend is not None:
         values["frontend"] = frontend
     learner = HikariLearner(HikariConfig(**values), n_phonemes, half_weights=half_weights)
-    learner.load_state_dict(model.state_dict(), strict=False)  # the training heads are new
+    learner.load_state_dict(model.state_dict(), strict=False)
+    heads = source / HEADS
+    if n_phonemes and heads.is_file():
+        learner.phoneme_head.load_state_dict(load_file(heads))  # otherwise they are new
     return learner
+
+
+def save_learner(learner: HikariLearner, vocabulary: Path, folder: Path) -> None:
+    """Write the model alone with its tokenizer, and beside it the training heads, for a run that begins with it."""
+    learner.export().save_pretrained(folder)
+    shutil.copyfile(vocabulary / "tokenizer.json", folder / "tokenizer.json")
+    if learner.phoneme_head is not None:
+        save_file({k: v.detach().cpu() for k, v in learner.phoneme_head.state_dict().items()}, folder / HEADS)
 
 
 def replace_vocabulary(model: HikariForConditionalGeneration, old_folder: Path, new_folder: Path) -> None:

@@ -30,7 +30,7 @@ def arguments(output: Path, preset: Preset, seed: int, **options: Any) -> Traini
     """transformers' arguments of a run; `options` are its own, such as `bf16`, `gradient_checkpointing`, `save_steps`."""
     defaults: dict[str, Any] = dict(
         logging_steps=10, save_steps=500, save_total_limit=2, report_to=["tensorboard"], dataloader_num_workers=0,
-        logging_nan_inf_filter=False,
+        logging_nan_inf_filter=False, ddp_find_unused_parameters=False,
     )  # fmt: skip
     return TrainingArguments(
         output_dir=str(output),
@@ -41,7 +41,6 @@ def arguments(output: Path, preset: Preset, seed: int, **options: Any) -> Traini
         seed=seed,
         ignore_data_skip=True,  # the dataset begins where the step says
         remove_unused_columns=False,
-        ddp_find_unused_parameters=False,
         average_tokens_across_devices=True,
         **(defaults | options),
     )
