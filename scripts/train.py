@@ -1,4 +1,4 @@
-"""Train a Hikari on shards: `python -m scripts.train --start CHECKPOINT --shards DIR --output DIR`.
+"""Train a Hikari on shards: `python -m scripts.train --init CHECKPOINT --shards DIR --output DIR`.
 
     torchrun --nproc-per-node 2 -m scripts.train …      several processes
 
@@ -47,9 +47,9 @@ def _learner(arguments: argparse.Namespace) -> Any:
 
         heads = dict(n_phonemes=len(PHONEMES))
     half = arguments.precision == "bf16-weights"
-    if arguments.start:
+    if arguments.init:
         learner = from_checkpoint(
-            arguments.start, arguments.vocabulary, arguments.frontend, **heads, half_weights=half
+            arguments.init, arguments.vocabulary, arguments.frontend, **heads, half_weights=half
         )
     else:
         from hikari_agent.config import HikariConfig
@@ -61,8 +61,8 @@ def _learner(arguments: argparse.Namespace) -> Any:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    if bool(arguments.start) == bool(arguments.config):
-        raise ValueError("give one of --start (a checkpoint) and --config (a config.json, for random weights)")
+    if bool(arguments.init) == bool(arguments.config):
+        raise ValueError("give one of --init (a checkpoint) and --config (a config.json, for random weights)")
     if arguments.config and not arguments.vocabulary:
         raise ValueError("--config needs --vocabulary: the folder with the tokenizer.json the shards were made with")
     import torch
@@ -77,7 +77,7 @@ def _run(arguments: argparse.Namespace) -> int:
         torch.set_num_threads(arguments.num_threads)
     preset = _preset(arguments)
     learner = _learner(arguments)
-    vocabulary_folder = Path(arguments.vocabulary or arguments.start)
+    vocabulary_folder = Path(arguments.vocabulary or arguments.init)
     vocabulary = Vocabulary.from_folder(vocabulary_folder)
     rank, world = process_of_run()
     recipe = Recipe(
@@ -129,13 +129,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program; 0, or 2 after an error."""
     parser = argparse.ArgumentParser(
         prog="python -m scripts.train",
-        description="Train a Hikari on shards. Example: python -m scripts.train --start out/hikari-base "
+        description="Train a Hikari on shards. Example: python -m scripts.train --init out/hikari-base "
         "--shards out/shards --output out/run --preset pretrain --batch-s 240",
     )
     add = parser.add_argument
     add("--shards", type=Path, required=True, metavar="DIR", help="what `scripts.prepare shards` wrote")
     add("--output", type=Path, required=True, metavar="DIR", help="checkpoints, TensorBoard's logs and the final model/")
-    add("--start", metavar="DIR", help="checkpoint to begin with: a Hikari, or what `scripts.convert` makes of a Whisper")
+    add("--init", metavar="DIR", help="checkpoint to begin with: a Hikari, or what `scripts.convert` makes of a Whisper")
     add("--config", type=Path, metavar="FILE", help="config.json of a model that begins with random weights")
     add("--vocabulary", type=Path, metavar="DIR", help="folder with the shards' tokenizer.json (default: the start's)")
     add("--frontend", choices=("causal", "released"), default="causal", help="log-mel to hear with (default: causal)")

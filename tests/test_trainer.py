@@ -132,7 +132,7 @@ def test_a_run_needs_one_start(capsys, folder):
     from scripts.train import main
 
     assert main(["--shards", str(folder / "shards"), "--output", str(folder / "none")]) == 2
-    assert "give one of --start" in capsys.readouterr().err
+    assert "give one of --init" in capsys.readouterr().err
     assert not (folder / "none").exists()
 
 

@@ -1,6 +1,6 @@
 """Training on transformers.Trainer: our batches, the paper's schedules, exact resumption, one process or many.
 
-    torchrun --nproc-per-node 2 -m scripts.train --preset pretrain --start base/ --shards shards/ --output out/
+    torchrun --nproc-per-node 2 -m scripts.train --preset pretrain --init base/ --shards shards/ --output out/
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from . import english, german, japanese, russian
 from .drawing import draw
 
 LANGUAGES = ("de", "ja", "ru")
-SHORTEST, LONGEST = 4, 16  # English words
+SHORTEST, SHORT, LONGEST = 4, 6, 16  # English words; half of the sentences that are SHORT or below are dropped
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,12 @@ def sentence(rng: random.Random) -> ParallelSentence:
     while True:
         meaning = draw(rng)
         source = english.render(meaning)
-        if SHORTEST <= len(source) <= LONGEST:
+        if SHORTEST <= len(source) <= LONGEST and (len(source) > SHORT or rng.random() < 0.5):
             break
     targets = {
-        language: tuple(AlignedWord(text, None if at is None or at < 0 else at) for text, at in renderer.render(meaning))
+        language: tuple(
+            AlignedWord(text, None if at is None or at < 0 else at) for text, at in renderer.render(meaning)
+        )
         for language, renderer in zip(LANGUAGES, (german, japanese, russian), strict=True)
     }
     return ParallelSentence(source, targets)

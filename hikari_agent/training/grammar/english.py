@@ -70,7 +70,7 @@ def subject(out: list[str], node: Clause) -> None:
     if node.weather:
         out.append("it")
         node.at_subject = len(out) - 1
-    elif node.subject:
+    elif node.subject and node.gap != "subject":
         nominal(out, node.subject)
 
 
@@ -123,7 +123,7 @@ def predicate(out: list[str], node: Clause, mood: str) -> None:
         place(out, node.predicate)
     elif isinstance(node.predicate, Sky):
         out.append(node.predicate.en)
-        node.at_verb = len(out) - 1
+        node.at_predicate = len(out) - 1
     if node.manner and node.at_manner < 0:
         out.append(node.manner.en)
         node.at_manner = len(out) - 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TypeVar
@@ -151,52 +151,53 @@ class Unit:
     ru_one: str
 
 
-def rows(name: str) -> Iterator[list[str]]:
-    """The rows of a table without its heading; "-" stands for nothing."""
-    text = (Path(__file__).parent / "lexicon" / f"{name}.tsv").read_text(encoding="utf-8")
-    for line in text.splitlines()[1:]:
-        yield ["" if cell == "-" else cell for cell in line.split("\t")]
+@dataclass(frozen=True, eq=False)
+class Numeral:
+    """A part of a number that has a word of its own."""
+
+    value: str
+    en: str
+    de: str
+    ja: str
+    ru: str
 
 
-def simple(name: str, entry: Callable[..., Entry]) -> tuple[Entry, ...]:
-    """A table whose columns are the fields; a field typed frozenset holds words apart by blanks."""
-    sets = {i for i, field in enumerate(fields(entry)) if field.type.startswith("frozenset")}  # type: ignore[arg-type]
-    return tuple(
-        entry(*(frozenset(cell.split()) if i in sets else cell for i, cell in enumerate(row))) for row in rows(name)
-    )
+@dataclass(frozen=True, eq=False)
+class Determiner:
+    """What Russian declines like an adjective. `self` is the possessive that means the subject."""
+
+    en: str
+    ru: tuple[str, ...]
 
 
-def read_nouns() -> tuple[Noun, ...]:
-    return tuple(
-        Noun(
-            *row[:2], frozenset(row[2].split()), *row[3:10], row[10] == "a", tuple(row[11:17]), tuple(row[17:23])
-        )  # type: ignore[call-arg, arg-type]
-        for row in rows("nouns")
-    )
+def table(name: str, entry: Callable[..., Entry]) -> tuple[Entry, ...]:
+    """The entries of a table, whose columns are their fields: "-" stands for nothing, blanks part what is several."""
+    columns = fields(entry)  # type: ignore[arg-type]
+    read = [CELLS[str(column.type).partition("[")[0]] for column in columns]
+    lines = (Path(__file__).parent / "lexicon" / f"{name}.tsv").read_text(encoding="utf-8").splitlines()
+    if lines[0].split("\t") != [column.name for column in columns]:
+        raise ValueError(f"lexicon/{name}.tsv: the heading is not {[column.name for column in columns]}")
+    return tuple(entry(*(make(cell) for make, cell in zip(read, line.split("\t"), strict=True))) for line in lines[1:])
 
 
-def read_verbs() -> tuple[Verb, ...]:
-    return tuple(
-        Verb(*row[:16], *(frozenset(cell.split()) for cell in row[16:19]), *(tuple(cell.split()) for cell in row[19:]))  # type: ignore[call-arg, arg-type]
-        for row in rows("verbs")
-    )
-
-
-def read_adjectives() -> tuple[Adjective, ...]:
-    return tuple(Adjective(*row[:5], frozenset(row[5].split()), tuple(row[6:])) for row in rows("adjectives"))  # type: ignore[call-arg, arg-type]
-
-
-NOUNS = read_nouns()
-VERBS = read_verbs()
-ADJECTIVES = read_adjectives()
-CITIES = simple("cities", City)
-TIMES = simple("times", Time)
-ADVERBS = simple("adverbs", Adverb)
-SKIES = simple("skies", Sky)
-UNITS = simple("units", Unit)
-SPOTS = {spot.en: spot for spot in simple("places", Spot)}
+CELLS: dict[str, Callable[[str], object]] = {
+    "str": lambda cell: "" if cell == "-" else cell,
+    "bool": lambda cell: cell != "-",
+    "frozenset": lambda cell: frozenset(cell.replace("-", "").split()),
+    "tuple": lambda cell: tuple(cell.replace("-", "").split()),
+}
+NOUNS = table("nouns", Noun)
+VERBS = table("verbs", Verb)
+ADJECTIVES = table("adjectives", Adjective)
+CITIES = table("cities", City)
+TIMES = table("times", Time)
+ADVERBS = table("adverbs", Adverb)
+SKIES = table("skies", Sky)
+UNITS = table("units", Unit)
+SPOTS = {spot.en: spot for spot in table("places", Spot)}
 NOUN = {noun.en: noun for noun in NOUNS}
-VERB = {verb.en: verb for verb in VERBS}
+NUMERALS = {int(numeral.value): numeral for numeral in table("numerals", Numeral)}
+DETERMINERS = {determiner.en: determiner.ru for determiner in table("determiners", Determiner)}
 
 
 @functools.cache

@@ -106,6 +106,7 @@ class Clause:
     at_frequency: int = -1
     at_manner: int = -1
     at_verb: int = -1
+    at_predicate: int = -1  # how the sky is
     at_time: int = -1
 
     @property

@@ -11,7 +11,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import hashlib
 import os
+import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -193,7 +195,7 @@ def _synthesise(voice: EspeakVoice, text: str) -> tuple[np.ndarray, list[_Mark],
     encoded = text.encode()
     file_name = "en" if voice.accent == "en-gb" else voice.accent
     with _one_at_a_time:
-        data = _english_data().name.encode()
+        data = os.fsencode(_english_data())
         with _fresh_library() as library:
             rate = library.espeak_Initialize(_SYNCHRONOUS, _BUFFER_MS, data, _PHONEME_EVENTS | _DO_NOT_EXIT)
             if rate <= 0:
@@ -213,11 +215,15 @@ def _synthesise(voice: EspeakVoice, text: str) -> tuple[np.ndarray, list[_Mark],
 
 
 @functools.cache
-def _english_data() -> tempfile.TemporaryDirectory[str]:
-    """A folder of links to espeak's data, in which the accents' files have lower-case names.
+def _english_data() -> Path:
+    """A folder of links to espeak's data, in which the accents' files have lower-case names; made once, in the cache.
 
     espeak_SetVoiceByName lowers the name and, where no file is called so, reads all 250 voices to find it: 5 ms each time.
     """
+    try:
+        import platformdirs
+    except ImportError as error:
+        raise ImportError("espeak voices need platformdirs: pip install -e '.[synth]'") from error
     for dependency in ("libpcaudio.so.0", "libsonic.so.0"):  # loaded once, where there are: 1 ms a sentence
         with contextlib.suppress(OSError):
             ctypes.CDLL(dependency)
@@ -229,14 +235,23 @@ def _english_data() -> tempfile.TemporaryDirectory[str]:
         library.espeak_Info(ctypes.byref(path))
         data = Path(os.fsdecode(path.value or b""))
         library.espeak_Terminate()
-    folder = tempfile.TemporaryDirectory(prefix="espeak-")
-    links = Path(folder.name, "espeak-ng-data")
+    cache = platformdirs.user_cache_path("hikari-simulst") / "espeak-ng"
+    folder = cache / hashlib.sha256(os.fsencode(data)).hexdigest()[:12]
+    if folder.is_dir():
+        return folder
+    cache.mkdir(parents=True, exist_ok=True)
+    unfinished = Path(tempfile.mkdtemp(prefix="unfinished-", dir=cache))
+    links = unfinished / "espeak-ng-data"
     (links / "lang" / "gmw").mkdir(parents=True)
     for file in data.iterdir():
         if file.name != "lang":
             (links / file.name).symlink_to(file)
     for file in (data / "lang" / "gmw").iterdir():
         (links / "lang" / "gmw" / file.name.lower()).symlink_to(file)
+    try:
+        unfinished.rename(folder)
+    except OSError:  # another process was first
+        shutil.rmtree(unfinished)
     return folder
 
 

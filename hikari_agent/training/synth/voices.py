@@ -1,7 +1,7 @@
 """Which voices exist, which are for training and which only for tests, and how a speaker is drawn at random.
 
-The split is fixed here by name: a held-out voice is a speaker that training never hears, in accents half of the known
-kind and two that training never hears either. Variants that are near copies of each other are on the same side.
+The split is fixed here by name. A held-out voice is a speaker that training never hears, in any accent: six that training
+hears from others, and two that it never hears. Variants that are near copies of each other are on the same side.
 """
 
 from __future__ import annotations
@@ -70,14 +70,15 @@ def held_out_voices(engines: Sequence[str] = ENGINES) -> list[VoiceFamily]:
 
 
 def draw(rng: random.Random, held_out: bool, engines: Sequence[str] = ("espeak",)) -> Voice:
-    """A speaker at random: an engine, then a family of it, then its parameters.
+    """A speaker at random: an engine (each as likely), then a family of it, then its parameters.
 
     Raises KeyError for an unknown engine, ValueError if the engines have no such voice.
     """
     families = held_out_voices(engines) if held_out else known_voices(engines)
     present = sorted({family.engine for family in families})
     if not present:
-        raise ValueError(f"no {'held-out' if held_out else 'known'} voice of {', '.join(engines) or 'no engine'}: add espeak")
+        kind = "held-out" if held_out else "known"
+        raise ValueError(f"no {kind} voice of {', '.join(engines) or 'no engine'}: add espeak")
     engine = rng.choice(present)
     return rng.choice([family for family in families if family.engine == engine]).draw(rng)
 
