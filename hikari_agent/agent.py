@@ -135,10 +135,6 @@ class HikariAgent(StreamingAgent):
 
         if self.option("num_threads"):
             torch.set_num_threads(self.option("num_threads"))
-        if not self.option("model"):
-            raise ValueError(
-                "no model: give --hikari-model a checkpoint folder or a hub id (sbintuitions/hikari-medium)"
-            )
         self.device = check_device(getattr(self.args, "device", "cpu"))
         self.dtype = torch.float16 if _wants_half(self.args) else torch.float32
         folder = resolve_folder(self.option("model"))
@@ -156,13 +152,16 @@ class HikariAgent(StreamingAgent):
     @staticmethod
     def add_args(parser: ArgumentParser) -> None:
         add = parser.add_argument
-        add("--hikari-model", metavar="DIR", help="checkpoint folder, or a hub id such as sbintuitions/hikari-medium")
+        add("--hikari-model", metavar="DIR", default="hikari-tiny",
+            help="checkpoint folder, a hub id such as sbintuitions/hikari-medium, or hikari-tiny, which is shipped: a "
+            "demonstration on synthetic speech (default: hikari-tiny)")  # fmt: skip
         add("--hikari-tokenizer", metavar="DIR", help="folder with Whisper's tokenizer.json (default: the model's)")
         add("--hikari-task", choices=TASKS, default="translate", help="what to write (default: translate)")
         add("--hikari-target", metavar="LANG",
             help="language to write, as Whisper's two-letter code (default: de; en for transcribe)")  # fmt: skip
-        add("--hikari-wait-penalty", type=float, default=0.0, metavar="LOGIT",
-            help="subtracted from the WAIT logit: larger is earlier (default: 0.0)")  # fmt: skip
+        add("--hikari-wait-penalty", type=float, metavar="LOGIT",
+            help="subtracted from the WAIT logit: larger is earlier (default: what the checkpoint's config.json says, or "
+            "0.0)")  # fmt: skip
         add("--hikari-boost", type=float, default=0.3, metavar="LOGIT",
             help="added to the penalty at each step of speech after 10 WAITs; 0 = constant penalty (default: 0.3)")  # fmt: skip
         add("--hikari-decay", type=float, default=0.3, metavar="SHARE",
@@ -208,11 +207,13 @@ class HikariAgent(StreamingAgent):
                     "hikari-medium was not trained to %s into '%s': only a model of your own will", task, target
                 )
             self._warn_about_unit(target)
+            penalty = self.option("wait_penalty")
+            penalty = self.model.config.wait_penalty if penalty is None else penalty
             self._streams[target] = HikariStream(
                 self.window,
                 prompt,
                 self.vocabulary.token_bytes,
-                bias=AdaptiveWaitBias(self.option("wait_penalty"), self.option("boost"), self.option("decay")),
+                bias=AdaptiveWaitBias(penalty, self.option("boost"), self.option("decay")),
                 repetition=RepetitionPenalty(self.option("repetition_penalty")),
                 by_characters=target in LANGUAGES_WITHOUT_BLANKS,
                 drain_ms=self.option("drain_ms"),

@@ -24,6 +24,7 @@ SIZES = (
     "decoder_layers", "decoder_attention_heads", "decoder_ffn_dim", "max_source_positions", "max_target_positions",
     "decoder_time_dilation",
 )  # fmt: skip
+EMBEDDED = ("hikari-tiny",)  # shipped with the package, in checkpoints/
 # Left over from the speech-to-speech model: harmless for text.
 IGNORED = re.compile(
     r"depth_decoder\.|s2t_adapter\.|model\.decoder\.embed_(semantic_token\.|acoustic_tokens\.\d+\.)weight"
@@ -88,10 +89,15 @@ def read_checkpoint(name_or_path: str | os.PathLike[str], **hub: Any) -> Checkpo
 
 
 def resolve_folder(name_or_path: str | os.PathLike[str], **hub: Any) -> Path:
-    """The folder of a checkpoint. Raises FileNotFoundError with the reason if it is neither a folder nor on the hub."""
+    """The folder of a checkpoint: a folder, the embedded one's name, or a hub id.
+
+    Raises FileNotFoundError with the reason if it is none of them.
+    """
     folder = Path(name_or_path)
     if folder.is_dir():
         return folder
+    if str(name_or_path) in EMBEDDED:
+        return Path(__file__).parent / "checkpoints" / str(name_or_path)
     if str(name_or_path).startswith((".", "/", "~")) or str(name_or_path).count("/") != 1:
         raise FileNotFoundError(f"no folder {name_or_path}, and it is no hub id (OWNER/NAME): check the path")
     from huggingface_hub import snapshot_download

@@ -14,7 +14,8 @@ class HikariConfig(PretrainedConfig):
 
     `decoder_time_dilation` is the number of 20 ms encoder frames a decoder row advances (4: a row every 80 ms).
     `frontend` is ours: "released" is the log-mel hikari-medium was trained on (centred frames, a floor under the
-    window's maximum), "causal" hears nothing of the future: see `hikari_agent.audio`.
+    window's maximum), "causal" hears nothing of the future: see `hikari_agent.audio`. `wait_penalty`, ours too, is the one
+    that suits the checkpoint: the agent's default.
     """
 
     model_type = "hikari"
@@ -39,6 +40,7 @@ class HikariConfig(PretrainedConfig):
         encoder_is_causal: bool = False,
         decoder_time_dilation: int = 1,
         frontend: str = "released",
+        wait_penalty: float = 0.0,
         tie_word_embeddings: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -60,6 +62,7 @@ class HikariConfig(PretrainedConfig):
         if frontend not in FRONTENDS:
             raise ValueError(f"frontend '{frontend}' in config.json. Known: {', '.join(FRONTENDS)}")
         self.frontend = frontend
+        self.wait_penalty = wait_penalty
         self.num_hidden_layers = encoder_layers
         kwargs.setdefault("is_encoder_decoder", True)
         for key in ("pad_token_id", "bos_token_id", "eos_token_id"):

@@ -73,7 +73,7 @@ class LanesWindow:
     def start(self, prompt: list[int]) -> LanesState:
         """A stream that has heard nothing. `prompt` are the four ids every lane begins with."""
         nothing = torch.zeros(CAUSAL_PAST)
-        return LanesState(deque(prompt, maxlen=self.n_rows), list(prompt), [self._lane()], nothing)
+        return LanesState(deque(prompt, maxlen=self.n_rows), list(prompt), [self.lane(1, 1)], nothing)
 
     @torch.inference_mode()
     def step(self, state: LanesState, samples: Tensor) -> tuple[Tensor | None, LanesState]:
@@ -83,33 +83,44 @@ class LanesWindow:
         token it chose to `state.tokens` before the next step.
         """
         assert samples.shape == (self.row_samples,)
-        if state.lanes[0].n_rows == self.n_rows - 1:
-            del state.lanes[0]
-        if len(state.lanes) == 1 and state.lanes[0].n_rows >= self.n_rows - 1 - self.overlap_rows:
-            state.lanes.append(self._lane())
         state.samples = torch.cat([state.samples[-CAUSAL_PAST:], samples.float()])
         mel = causal_log_mel(samples.float(), state.samples[:CAUSAL_PAST], self.model.config.num_mel_bins)
         weight = self.model.model.encoder.conv1.weight
-        mel = mel[None].to(weight.device, weight.dtype)
-        hidden = [self._hear(lane, mel, state) for lane in state.lanes][0]
+        prompt, last = (torch.tensor([ids], device=weight.device) for ids in (state.prompt, [state.tokens[-1]]))
+        hidden = self.advance(state.lanes, mel[None].to(weight.device, weight.dtype), prompt, last)
         state.last_row = state.lanes[0].n_rows
-        return (None if hidden is None else self.model.proj_out(hidden)), state
+        return (None if hidden is None else self.model.proj_out(hidden[0])), state
 
-    def _lane(self) -> Lane:
+    def lane(self, n_streams: int, n_variants: int) -> Lane:
+        """A lane at its beginning, for streams that began together and variants of each that hear the same."""
         encoder, decoder = self.model.model.encoder, self.model.model.decoder
         return Lane(
-            encoder.start(1, self._n_frames), decoder.start(1, self._n_frames), decoder.start(1, self.n_rows)
+            encoder.start(n_streams, self._n_frames),
+            decoder.start(n_streams, self._n_frames),
+            decoder.start(n_streams * n_variants, self.n_rows),
         )
 
-    def _hear(self, lane: Lane, mel: Tensor, state: LanesState) -> Tensor | None:
-        """Advance a lane by one row; the hidden state (d_model,) of that row, if it has come to the prompt's end."""
+    def advance(self, lanes: list[Lane], mel: Tensor, prompts: Tensor, last: Tensor) -> Tensor | None:
+        """One row for B streams that began together, K variants each -> its hidden states (B * K, d_model).
+
+        `lanes` are changed in place: one is dropped when it is full, one added when it is time. `mel` is the row's
+        (B, n_mels, 8 at dilation 4), `prompts` (B * K, 4), `last` (B * K, 1) the tokens chosen last. None as long as the
+        active lane has not come to the prompt's end.
+        """
+        if lanes[0].n_rows == self.n_rows - 1:
+            del lanes[0]
+        if len(lanes) == 1 and lanes[0].n_rows >= self.n_rows - 1 - self.overlap_rows:
+            lanes.append(self.lane(len(mel), len(prompts) // len(mel)))
+        active, *_ = [self._hear(lane, mel, prompts, last) for lane in lanes]
+        return active
+
+    def _hear(self, lane: Lane, mel: Tensor, prompts: Tensor, last: Tensor) -> Tensor | None:
         encoder, decoder = self.model.model.encoder, self.model.model.decoder
         frames, lane.encoder = encoder(mel, lane.encoder)
         lane.frames = decoder.remember(frames, lane.frames)
         lane.n_rows += 1
-        n_prompt = len(state.prompt)
-        if lane.n_rows < n_prompt - 1:
+        if lane.n_rows < prompts.shape[1] - 1:
             return None
-        ids = state.prompt if lane.n_rows == n_prompt - 1 else [state.tokens[-1]]
-        hidden, lane.rows = decoder(torch.tensor([ids], device=mel.device), lane.frames, lane.rows)
-        return hidden[0, -1]
+        ids = prompts if lane.n_rows == prompts.shape[1] - 1 else last
+        hidden, lane.rows = decoder(ids, lane.frames, lane.rows)
+        return hidden[:, -1]

@@ -89,7 +89,10 @@ class HikariEncoder(nn.Module):
         """An empty state whose caches hold `capacity` frames: all is allocated here, nothing until they are full."""
         weight, heads = self.conv1.weight, self.n_heads
         caches = [KVCache.empty(batch, heads, capacity, weight.shape[0] // heads, like=weight) for _ in self.layers]
-        tails = (weight.new_zeros(batch, weight.shape[1], 2 - self.n_future), weight.new_zeros(batch, weight.shape[0], 1))
+        tails = (
+            weight.new_zeros(batch, weight.shape[1], 2 - self.n_future),
+            weight.new_zeros(batch, weight.shape[0], 1),
+        )
         return EncoderState(tails, caches, 0)
 
 

@@ -1,5 +1,6 @@
 """Make training shards out of speech: `python -m scripts.prepare STAGE IN OUT`, a stage at a time.
 
+    python -m scripts.prepare synth out/corpus/synthetic --recordings 100
     python -m scripts.prepare import tiny out/corpus/1-import --format testset
     python -m scripts.prepare transcribe out/corpus/1-import out/corpus/2-transcribe --model WHISPER --keep-text
     python -m scripts.prepare translate out/corpus/2-transcribe out/corpus/3-translate --base-url URL --model NAME --to de
@@ -55,6 +56,25 @@ def import_test_set(name: str, output: Path) -> dict[str, Any]:
         for recording in test_set.recordings
     ]
     return import_clips(clips, output, {"format": "testset", "name": test_set.name}, test_set.sha256)
+
+
+def _synth(arguments: argparse.Namespace) -> list[str]:
+    from hikari_agent.training.corpus import read_corpus
+    from hikari_agent.training.stages.resumable import report_lines
+    from hikari_agent.training.stages.synth import Plan, synthesise
+
+    forbidden = {s.text or "" for corpus in arguments.exclude for cut in read_corpus(corpus) for s in cut.supervisions}
+    texts: tuple[str, ...] = ()
+    if arguments.texts:
+        lines = arguments.texts.read_text(encoding="utf-8").splitlines()
+        texts = tuple(" ".join(line.split()) for line in lines if line.strip())
+        if not texts:
+            raise ValueError(f"{arguments.texts} has no sentence in it: give one a line")
+    plan = Plan(
+        arguments.seed, arguments.sentences, arguments.held_out_voices, tuple(arguments.engines.split(",")),
+        tuple(arguments.pause_s), frozenset(forbidden), texts,
+    )  # fmt: skip
+    return report_lines(synthesise(plan, arguments.recordings, arguments.output, arguments.jobs))
 
 
 def _transcribe(arguments: argparse.Namespace) -> list[str]:
@@ -149,6 +169,29 @@ def _add_stages(stages: Any) -> None:
         "lhotse: manifests; testset: one of the project's")  # fmt: skip
     add("--language", help="code of what is spoken, such as en (needed but for lhotse and testset)")
     add("--tier", default="words", help="tier of the TextGrids that holds the words (default: words)")
+
+    parser = stages.add_parser("synth", help=(text := "synthetic talks with exact word times and gold alignments"),
+                               description=f"{text[0].upper()}{text[1:]}.")  # fmt: skip
+    parser.add_argument("output", type=Path, metavar="OUT", help="new folder for the corpus")
+    parser.set_defaults(stage=_synth)
+    add_common_arguments(parser)
+    add = parser.add_argument
+    add("--recordings", type=int, required=True, metavar="N", help="talks to make, one speaker each")
+    add("--sentences", type=int, default=10, metavar="N", help="sentences a talk (default: 10)")
+    add("--seed", type=int, default=0, help="of speakers, sentences and pauses (default: 0)")
+    add("--held-out-voices", action="store_true", help="speakers that training never hears (default: the others)")
+    add(
+        "--engines",
+        default="espeak",
+        metavar="NAME,…",
+        help="of espeak, flite, piper; each as likely (default: espeak)",
+    )
+    add(
+        "--pause-s", type=float, nargs=2, default=[0.15, 0.9], metavar="S", help="between sentences (default: 0.15 0.9)"
+    )
+    add("--texts", type=Path, metavar="FILE", help="real sentences to say, one a line (default: the grammar's)")
+    add("--exclude", type=Path, action="append", default=[], metavar="CORPUS", help="whose sentences must not be said")
+    _add_jobs(add)
 
     add = stage("transcribe", _transcribe, "what is said, in sentences, and when each word ends", "corpus folder")
     add("--model", required=True, help="Whisper: CTranslate2 or Hugging Face folder, or a name faster-whisper knows")

@@ -48,9 +48,7 @@ def _learner(arguments: argparse.Namespace) -> Any:
         heads = dict(n_phonemes=len(PHONEMES))
     half = arguments.precision == "bf16-weights"
     if arguments.init:
-        learner = from_checkpoint(
-            arguments.init, arguments.vocabulary, arguments.frontend, **heads, half_weights=half
-        )
+        learner = from_checkpoint(arguments.init, arguments.vocabulary, arguments.frontend, **heads, half_weights=half)
     else:
         from hikari_agent.config import HikariConfig
 
@@ -71,7 +69,8 @@ def _run(arguments: argparse.Namespace) -> int:
     from hikari_agent.training.augment import Augmentation
     from hikari_agent.training.dataset import Recipe, SectionDataset
     from hikari_agent.training.evaluate import DevelopmentSet, report
-    from hikari_agent.training.trainer import HikariTrainer, arguments as training_arguments, process_of_run
+    from hikari_agent.training.trainer import HikariTrainer, process_of_run
+    from hikari_agent.training.trainer import arguments as training_arguments
 
     if arguments.num_threads:
         torch.set_num_threads(arguments.num_threads)
@@ -110,7 +109,8 @@ def _run(arguments: argparse.Namespace) -> int:
     options: dict[str, Any] = dict(
         save_steps=arguments.save_steps, logging_steps=arguments.logging_steps, bf16=arguments.precision == "bf16",
         gradient_checkpointing=arguments.gradient_checkpointing, dataloader_num_workers=arguments.workers,
-        use_cpu=not torch.cuda.is_available(), ddp_find_unused_parameters=not recipe.tasks, disable_tqdm=arguments.quiet or not sys.stderr.isatty(),
+        use_cpu=not torch.cuda.is_available(), ddp_find_unused_parameters=not recipe.tasks,
+        disable_tqdm=arguments.quiet or not sys.stderr.isatty(),
     )  # fmt: skip
     trainer = HikariTrainer(
         learner, training_arguments(arguments.output, preset, arguments.seed, **options), preset, dataset,
@@ -134,8 +134,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add = parser.add_argument
     add("--shards", type=Path, required=True, metavar="DIR", help="what `scripts.prepare shards` wrote")
-    add("--output", type=Path, required=True, metavar="DIR", help="checkpoints, TensorBoard's logs and the final model/")
-    add("--init", metavar="DIR", help="checkpoint to begin with: a Hikari, or what `scripts.convert` makes of a Whisper")
+    add(
+        "--output", type=Path, required=True, metavar="DIR", help="checkpoints, TensorBoard's logs and the final model/"
+    )
+    add(
+        "--init", metavar="DIR", help="checkpoint to begin with: a Hikari, or what `scripts.convert` makes of a Whisper"
+    )
     add("--config", type=Path, metavar="FILE", help="config.json of a model that begins with random weights")
     add("--vocabulary", type=Path, metavar="DIR", help="folder with the shards' tokenizer.json (default: the start's)")
     add("--frontend", choices=("causal", "released"), default="causal", help="log-mel to hear with (default: causal)")
@@ -148,22 +152,90 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--beta2", type=float, help="AdamW's second beta (default: 0.999)")
     add("--weight-decay", type=float, help="AdamW's weight decay (default: 0)")
     add("--recovery-share", type=float, help="share of samples of delay recovery (default: the preset's)")
-    add("--max-shift", type=int, metavar="SLOTS", help="longest delay of such a sample (default: the paper's, no limit)")
-    add("--section-s", type=float, nargs="+", default=[30.0], metavar="S", help="length of sections, one drawn for each batch (default: 30)")
-    add("--batch-s", type=float, default=3840.0, metavar="S", help="audio in a batch of one process, s (default: 128 sections of 30 s)")
-    add("--tasks", default="en,de,ja,ru", metavar="LANG,…", help="languages to write; empty: learn sounds only (default: en,de,ja,ru)")
-    add("--all-tasks", action="store_true", help="every section has all tasks, for one pass of the encoder (default: one drawn)")
-    add("--at-sentence", type=float, default=0.0, metavar="SHARE", help="sections that begin at a sentence (default: 0)")
-    add("--gain-db", type=float, nargs=2, default=[0.0, 0.0], metavar="DB", help="lowest and highest gain (default: 0 0)")
+    add(
+        "--max-shift", type=int, metavar="SLOTS", help="longest delay of such a sample (default: the paper's, no limit)"
+    )
+    add(
+        "--section-s",
+        type=float,
+        nargs="+",
+        default=[30.0],
+        metavar="S",
+        help="length of sections, one drawn for each batch (default: 30)",
+    )
+    add(
+        "--batch-s",
+        type=float,
+        default=3840.0,
+        metavar="S",
+        help="audio in a batch of one process, s (default: 128 sections of 30 s)",
+    )
+    add(
+        "--tasks",
+        default="en,de,ja,ru",
+        metavar="LANG,…",
+        help="languages to write; empty: learn sounds only (default: en,de,ja,ru)",
+    )
+    add(
+        "--all-tasks",
+        action="store_true",
+        help="every section has all tasks, for one pass of the encoder (default: one drawn)",
+    )
+    add(
+        "--at-sentence", type=float, default=0.0, metavar="SHARE", help="sections that begin at a sentence (default: 0)"
+    )
+    add(
+        "--gain-db",
+        type=float,
+        nargs=2,
+        default=[0.0, 0.0],
+        metavar="DB",
+        help="lowest and highest gain (default: 0 0)",
+    )
     add("--noise-share", type=float, default=0.0, metavar="SHARE", help="sections with noise added (default: 0)")
-    add("--snr-db", type=float, nargs=2, default=[10.0, 40.0], metavar="DB", help="how far below the sound it lies (default: 10 40)")
+    add(
+        "--snr-db",
+        type=float,
+        nargs=2,
+        default=[10.0, 40.0],
+        metavar="DB",
+        help="how far below the sound it lies (default: 10 40)",
+    )
     add("--reverb-share", type=float, default=0.0, metavar="SHARE", help="sections put into a room (default: 0)")
-    add("--speed-share", type=float, default=0.0, metavar="SHARE", help="sections played at 0.9 to 1.1 of their speed (default: 0)")
-    add("--phoneme-weight", type=float, default=0.0, metavar="W", help="of the phoneme loss, for small models from scratch (default: 0, off)")
-    add("--precision", choices=PRECISIONS, default="float32", help="bf16: autocast; bf16-weights: all weights cast (default: float32)")
-    add("--gradient-checkpointing", action="store_true", help="recompute layers in the backward pass: less memory (default: off)")
+    add(
+        "--speed-share",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="sections played at 0.9 to 1.1 of their speed (default: 0)",
+    )
+    add(
+        "--phoneme-weight",
+        type=float,
+        default=0.0,
+        metavar="W",
+        help="of the phoneme loss, for small models from scratch (default: 0, off)",
+    )
+    add(
+        "--precision",
+        choices=PRECISIONS,
+        default="float32",
+        help="bf16: autocast; bf16-weights: all weights cast (default: float32)",
+    )
+    add(
+        "--gradient-checkpointing",
+        action="store_true",
+        help="recompute layers in the backward pass: less memory (default: off)",
+    )
     add("--dev", type=Path, metavar="DIR", help="shards of a development set, recordings within the model's window")
-    add("--dev-penalties", type=float, nargs="+", default=[0.0], metavar="P", help="WAIT penalties to stream it with (default: 0)")
+    add(
+        "--dev-penalties",
+        type=float,
+        nargs="+",
+        default=[0.0],
+        metavar="P",
+        help="WAIT penalties to stream it with (default: 0)",
+    )
     add("--evaluate-steps", type=int, default=500, metavar="N", help="stream it every N steps (default: 500)")
     add("--save-steps", type=int, default=500, metavar="N", help="write a checkpoint every N steps (default: 500)")
     add("--logging-steps", type=int, default=10, metavar="N", help="log the losses every N steps (default: 10)")

@@ -10,7 +10,9 @@ import numpy as np
 from hikari_agent.training.dataset import write_index
 
 
-def write_shards(folder: Path, n_shards: int = 3, n_cuts: int = 4, seconds: float = 8.0, languages=("en", "de")) -> Path:
+def write_shards(
+    folder: Path, n_shards: int = 3, n_cuts: int = 4, seconds: float = 8.0, languages=("en", "de")
+) -> Path:
     """`n_shards` shards of `n_cuts` recordings each; word i of a recording ends at 0.4 * (i + 1) s."""
     from lhotse import MonoCut, Recording, SupervisionSegment
     from lhotse.shar import SharWriter
@@ -37,7 +39,9 @@ def write_shards(folder: Path, n_shards: int = 3, n_cuts: int = 4, seconds: floa
             )  # fmt: skip
             recording = Recording(id=f"r{number}", sources=[], sampling_rate=16_000, num_samples=samples.shape[1],
                                   duration=seconds, channel_ids=[0])  # fmt: skip
-            cut = MonoCut(id=f"r{number}", start=0, duration=seconds, channel=0, recording=recording, supervisions=[supervision])
+            cut = MonoCut(
+                id=f"r{number}", start=0, duration=seconds, channel=0, recording=recording, supervisions=[supervision]
+            )
             writer.write(_with_audio(cut, samples))
     for _ in range(n_shards):
         durations.append(n_cuts * seconds)

@@ -264,7 +264,6 @@ AGENT = ("--agent-class", "hikari_agent.agent.HikariAgent")
         (["good.wav", "gone.wav"], ["--hikari-model", "MODEL"], "line 2: no audio file gone.wav"),
         (["text.wav"], ["--hikari-model", "MODEL"], "text.wav is not audio"),
         (["nan.wav"], ["--hikari-model", "MODEL"], "samples that are NaN or infinite: export it again"),
-        (["good.wav"], [], "no model: give --hikari-model"),
         (["good.wav"], ["--hikari-model", "nowhere"], "no folder nowhere"),
         (["good.wav"], ["--hikari-model", "MODEL", "--hikari-target", "klingon"], "unknown language 'klingon'"),
         (["good.wav"], ["--hikari-model", "DAMAGED"], "config.json has no decoder_time_dilation"),

@@ -102,7 +102,9 @@ def test_playing_faster_brings_words_forward():
 
 
 def test_a_section_with_too_few_words_is_drawn_again():
-    line = Timeline(100.0, "en", [90 + 0.5 * i for i in range(10)], [90.4 + 0.5 * i for i in range(10)], [90.0], {}, [], [])
+    line = Timeline(
+        100.0, "en", [90 + 0.5 * i for i in range(10)], [90.4 + 0.5 * i for i in range(10)], [90.0], {}, [], []
+    )
     starts = [draw_start(line, 20.0, random.Random(seed), 0.0, min_words=4) for seed in range(20)]
     assert sum(line.n_words(start, start + 20.0) >= 4 for start in starts) >= 18
     assert len(set(starts)) > 10
@@ -116,7 +118,9 @@ def test_phoneme_labels_name_what_sounded_a_moment_ago():
 
 
 def test_the_same_seed_gives_the_same_batches_and_another_others(folder, vocabulary):
-    recipe = Recipe(section_s=(4.0,), batch_s=12.0, tasks=("en", "de"), augmentation=Augmentation((-6, 3), 1.0, speed_share=0.5))
+    recipe = Recipe(
+        section_s=(4.0,), batch_s=12.0, tasks=("en", "de"), augmentation=Augmentation((-6, 3), 1.0, speed_share=0.5)
+    )
     first = batches(folder, vocabulary, 6, recipe)
     assert all(map(equal, first, batches(folder, vocabulary, 6, recipe)))
     assert not any(map(equal, first, batches(folder, vocabulary, 6, recipe, seed=1)))
@@ -138,8 +142,8 @@ def test_an_epoch_goes_through_every_shard(folder, vocabulary):
     dataset = SectionDataset(folder, RECIPE, vocabulary, CONFIG)
     places = [dataset._place(0, i) for i in range(60)]
     assert {shard for epoch, shard, _ in places if epoch == 0} == {0, 1, 2}
-    assert len({shard_order for shard_order in
-                (tuple(dict.fromkeys(s for e, s, _ in places if e == epoch)) for epoch in range(5))}) > 1  # fmt: skip
+    orders = {tuple(dict.fromkeys(s for e, s, _ in places if e == epoch)) for epoch in range(5)}
+    assert len(orders) > 1
 
 
 def test_workers_change_nothing(folder, vocabulary):

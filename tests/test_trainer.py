@@ -54,7 +54,9 @@ def train(folder, name, *more, steps=100, processes=1, kill_at=None):
     command += ["--steps", str(steps), "--peak", "1e-3", "--warmup-steps", "5", "--decay", "constant", *more]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     if kill_at is not None:
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         while process.poll() is None and not (folder / name / f"checkpoint-{kill_at}" / "trainer_state.json").is_file():
             pass
         process.kill()
@@ -80,7 +82,9 @@ def test_the_presets_are_the_papers_schedules(name, step, rate):
     preset = PRESETS[name]
     assert preset.rate(step) == pytest.approx(rate)
     learner = HikariLearner(HikariConfig(**SIZES))
-    trainer = HikariTrainer(learner, arguments("unused", preset, seed=0, report_to=[], use_cpu=True), preset, dataset=None)
+    trainer = HikariTrainer(
+        learner, arguments("unused", preset, seed=0, report_to=[], use_cpu=True), preset, dataset=None
+    )
     scheduler = trainer.create_scheduler(preset.steps, SGD(learner.parameters(), lr=preset.peak))
     assert preset.peak * scheduler.lr_lambdas[0](step) == pytest.approx(rate)
     assert (preset.accumulation, preset.clip, preset.recovery_share) == (2, 1.0, 0.3 if name == "sft" else 0.0)

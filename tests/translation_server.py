@@ -12,7 +12,9 @@ def fake_translation(sentence: str, language: str) -> str:
     """What the server answers: German has a word for each word, Japanese no blanks."""
     if language == "Japanese":
         return "今日は猫が本を読みます" * (1 + len(sentence.split()) // 8) + "。"
-    return " ".join(f"{word[:1].upper()}{word[1:]}" if i % 3 else f"ge{word}" for i, word in enumerate(sentence.split()))
+    return " ".join(
+        f"{word[:1].upper()}{word[1:]}" if i % 3 else f"ge{word}" for i, word in enumerate(sentence.split())
+    )
 
 
 class TranslationServer:

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
-    import numpy as np
     from lhotse import CutSet, MonoCut, SupervisionSegment
     from lhotse.supervision import AlignmentItem
 
@@ -234,26 +233,6 @@ def language_name(code: str) -> str:
     return LANGUAGES[code].title()
 
 
-def load_audio(cut: MonoCut) -> np.ndarray:
-    """The cut's sound, (n_samples,) float32 at 16 kHz. Raises FileNotFoundError or ValueError naming the file."""
-    import numpy as np
-
-    from ..audio import StreamingDecoder, check_audio_file
-
-    source = cut.recording.sources[0]
-    if source.type == "file":
-        check_audio_file(source.source)
-    try:
-        samples = cut.load_audio()[0]
-    except Exception as error:  # lhotse and its backends raise whatever they like
-        reason = (str(error) or type(error).__name__).strip().splitlines()[0]
-        raise ValueError(
-            f"the audio of recording {cut.id} cannot be read ({reason}): replace {source.source}, or leave it out"
-        ) from error
-    decoder = StreamingDecoder(cut.sampling_rate)
-    return np.concatenate([decoder.push(samples), decoder.flush()])
-
-
 def with_audio_from(cut: MonoCut, folder: Path) -> MonoCut:
     """The same cut (changed in place) with the paths of its audio, relative to `folder`, made absolute."""
     for source in cut.recording.sources:
@@ -293,6 +272,8 @@ def _check_words(sentence: SupervisionSegment, place: str) -> None:
 
 def _check_translations(sentence: SupervisionSegment, place: str) -> None:
     n_words = len((sentence.text or "").split())
+    if sentence.language in translations(sentence):
+        raise ValueError(f"{place}: a translation into {sentence.language}, which it is in already: take it out")
     for language, text in translations(sentence).items():
         pieces = units(sentence).get(language)
         if pieces is not None and "".join(pieces) != "".join(text.split()) and "".join(pieces) != text:

@@ -24,7 +24,7 @@ from ..audio import SAMPLE_RATE, causal_log_mel, log_mel_spectrogram
 from ..config import HikariConfig
 from ..tokens import WAIT, Vocabulary
 from .augment import Augmentation, change_speed
-from .sections import IGNORED, Timeline, draw_start, phoneme_labels, sample
+from .sections import Timeline, draw_start, phoneme_labels, sample
 
 INDEX = "index.json"
 
@@ -66,10 +66,14 @@ class Shards:
                 "recording.*.tar, expected as many of each. Make them: python -m scripts.prepare shards"
             )
         if not (folder / INDEX).is_file():
-            raise FileNotFoundError(f"{folder} has no {INDEX}: make the shards again (python -m scripts.prepare shards)")
+            raise FileNotFoundError(
+                f"{folder} has no {INDEX}: make the shards again (python -m scripts.prepare shards)"
+            )
         self.durations_s: list[float] = json.loads((folder / INDEX).read_text())["durations_s"]
         if len(self.durations_s) != len(self.cuts):
-            raise ValueError(f"{folder / INDEX} tells of {len(self.durations_s)} shards, the folder has {len(self.cuts)}")
+            raise ValueError(
+                f"{folder / INDEX} tells of {len(self.durations_s)} shards, the folder has {len(self.cuts)}"
+            )
 
     def __len__(self) -> int:
         return len(self.cuts)

@@ -1,7 +1,7 @@
 """Streaming a development set in one batch: many recordings, tasks and WAIT penalties, all at the same row.
 
-What is said is what `HikariStream` says of each alone, for recordings that fit into one window; nothing is kept of the
-others. It is how a run of training looks at itself, and how a sweep of a small model takes seconds.
+What is said is what `HikariStream` says of each alone with a constant penalty. It is how a run of training looks at itself,
+and how a sweep of a small model takes minutes.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..audio import SAMPLE_RATE, causal_log_mel
+from ..audio import CAUSAL_PAST, SAMPLE_RATE, causal_log_mel
+from ..lanes import LanesWindow
 from ..model import HikariForConditionalGeneration
 from ..tokens import LANGUAGES_WITHOUT_BLANKS, WAIT, Vocabulary, WordAssembler
 from .interleave import N_PROMPT
 from .sections import Timeline
+
+DRAIN_ROWS = 25  # rows of silence behind the longest recording: 2 s
 
 
 @dataclass(frozen=True)
@@ -31,36 +34,34 @@ class Said:
 
 @torch.inference_mode()
 def stream_batch(
-    model: HikariForConditionalGeneration, sounds: Sequence[np.ndarray], prompts: Tensor, penalties: Tensor, rows: int
+    window: LanesWindow, sounds: Sequence[np.ndarray], prompts: Tensor, penalties: Tensor, rows: int
 ) -> Tensor:
     """Greedy streaming of B recordings in V variants each -> tokens (B, V, rows - 3), WAIT included.
 
-    `sounds` are (n,) float32 at 16 kHz, silence follows each; `prompts` (V, 4), `penalties` (V,); all go on for `rows` rows.
-    The model has the causal front end. Raises ValueError if the rows are more than it has.
+    `sounds` are (n,) float32 at 16 kHz, silence follows each; `prompts` (V, 4), `penalties` (V,); all go on for `rows`
+    rows.
     """
-    config = model.config
-    n_samples = (rows - 1) * config.row_samples
-    sound = torch.zeros(len(sounds), n_samples)
+    config, size = window.model.config, window.row_samples
+    sound = torch.zeros(len(sounds), CAUSAL_PAST + (rows - 1) * size)
     for i, samples in enumerate(sounds):
-        sound[i, : min(len(samples), n_samples)] = torch.from_numpy(samples[:n_samples])
-    weight = model.proj_out.weight
-    encoder, decoder = model.model.encoder, model.model.decoder
-    mel = causal_log_mel(sound, n_mels=config.num_mel_bins).to(weight)
-    frames = [decoder.remember(encoder.encode(piece)) for piece in mel.split(4)]
-    memory = [type(layer[0])(torch.cat([c.keys for c in layer]), torch.cat([c.values for c in layer]), layer[0].n)
-              for layer in zip(*frames, strict=True)]  # fmt: skip
-    n_variants = len(prompts)
-    ids = prompts.repeat(len(sounds), 1)
+        n = min(len(samples), sound.shape[1] - CAUSAL_PAST)
+        sound[i, CAUSAL_PAST : CAUSAL_PAST + n] = torch.from_numpy(samples[:n])
+    weight = window.model.proj_out.weight
+    every_prompt = prompts.to(weight.device).repeat(len(sounds), 1)
     bias = penalties.to(weight).repeat(len(sounds))
-    caches = decoder.start(len(ids), rows)
-    chosen = []
-    for _ in range(N_PROMPT - 1, rows):
-        hidden, caches = decoder(ids, memory, caches)
-        logits = model.proj_out(hidden[:, -1])
+    lanes = [window.lane(len(sounds), len(prompts))]
+    last, chosen = every_prompt[:, -1:], []
+    for row in range(rows - 1):
+        heard = sound[:, row * size : row * size + CAUSAL_PAST + size]
+        mel = causal_log_mel(heard[:, CAUSAL_PAST:], heard[:, :CAUSAL_PAST], config.num_mel_bins).to(weight)
+        hidden = window.advance(lanes, mel, every_prompt, last)
+        if hidden is None:
+            continue
+        logits = window.model.proj_out(hidden)
         logits[:, WAIT] -= bias
-        ids = logits.argmax(dim=-1, keepdim=True)
-        chosen.append(ids)
-    return torch.cat(chosen, dim=1).view(len(sounds), n_variants, -1)
+        last = logits.argmax(dim=-1, keepdim=True)
+        chosen.append(last)
+    return torch.cat(chosen, dim=1).view(len(sounds), len(prompts), -1)
 
 
 def read_units(tokens: Sequence[int], vocabulary: Vocabulary, by_characters: bool, row_s: float, end_s: float) -> Said:
@@ -78,29 +79,34 @@ def read_units(tokens: Sequence[int], vocabulary: Vocabulary, by_characters: boo
 
 @dataclass(frozen=True)
 class DevelopmentSet:
-    """Recordings that fit into one window, with their timelines: the references are read back from the targets."""
+    """Recordings with their timelines: the references are read back from the targets."""
 
     recordings: Sequence[tuple[Timeline, np.ndarray]]
     vocabulary: Vocabulary
 
     def run(
-        self, model: HikariForConditionalGeneration, languages: Sequence[str], penalties: Sequence[float], batch: int = 32
+        self,
+        model: HikariForConditionalGeneration,
+        languages: Sequence[str],
+        penalties: Sequence[float],
+        batch: int = 32,
     ) -> dict[tuple[str, float], list[Said]]:
         """What is said of every recording, by language and WAIT penalty."""
         said: dict[tuple[str, float], list[Said]] = {(x, p): [] for x in languages for p in penalties}
+        window = LanesWindow(model)
         row_s = model.config.row_samples / SAMPLE_RATE
         ordered = sorted(range(len(self.recordings)), key=lambda i: self.recordings[i][0].duration_s)
         results: dict[tuple[str, float], dict[int, Said]] = {key: {} for key in said}
         for first in range(0, len(ordered), batch):
             chosen = ordered[first : first + batch]
             longest = max(self.recordings[i][0].duration_s for i in chosen)
-            rows = min(model.config.max_target_positions, int(longest / row_s) + 1 + 25)
+            rows = int(longest / row_s) + 1 + DRAIN_ROWS
             source = {self.recordings[i][0].language for i in chosen}
             prompts = torch.tensor(
                 [self.vocabulary.prompt("transcribe" if {x} == source else "translate", x) for x, _ in said]
             )
             sounds = [self.recordings[i][1].astype(np.float32) / 32768 for i in chosen]
-            tokens = stream_batch(model, sounds, prompts, torch.tensor([p for _, p in said]), rows).tolist()
+            tokens = stream_batch(window, sounds, prompts, torch.tensor([p for _, p in said]), rows).tolist()
             for i, variants in zip(chosen, tokens, strict=True):
                 for key, row in zip(said, variants, strict=True):
                     characters = key[0] in LANGUAGES_WITHOUT_BLANKS

@@ -81,7 +81,8 @@ class HikariLearner(HikariForConditionalGeneration):
         return result
 
     def _phoneme_loss(self, frames: Tensor, phonemes: Tensor | None) -> Tensor:
-        assert self.phoneme_head is not None and phonemes is not None, "no phonemes to learn, and no targets either"
+        assert self.phoneme_head is not None, "a model without a phoneme head has nothing to learn from sounds alone"
+        assert phonemes is not None, "the batch has no phonemes"
         named = self.phoneme_head(frames.float()).flatten(0, 1)
         total = F.cross_entropy(named, phonemes.flatten(), ignore_index=IGNORED, reduction="sum")
         return total / (phonemes != IGNORED).sum().clamp(min=1)
@@ -90,7 +91,9 @@ class HikariLearner(HikariForConditionalGeneration):
         if not self.half_weights:
             return self._both(mel, ids)
         half = {name: p.to(torch.bfloat16) for name, p in self.named_parameters() if not name.startswith("phoneme")}
-        return functional_call(_Forward(self), {f"model.{k}": v for k, v in half.items()}, (mel.to(torch.bfloat16), ids))
+        return functional_call(
+            _Forward(self), {f"model.{k}": v for k, v in half.items()}, (mel.to(torch.bfloat16), ids)
+        )
 
     def _both(self, mel: Tensor, ids: Tensor | None) -> tuple[Tensor, Tensor | None]:
         frames = self.model.encoder.encode(mel)

@@ -55,7 +55,9 @@ class Timeline:
         for supervision in supervisions:
             custom = supervision.custom or {}
             if "targets" not in custom:
-                raise ValueError(f"sentence {supervision.id} has no targets: run `python -m scripts.prepare interleave`")
+                raise ValueError(
+                    f"sentence {supervision.id} has no targets: run `python -m scripts.prepare interleave`"
+                )
             for item in supervision.alignment["word"]:
                 starts.append(item.start)
                 ends.append(item.end)

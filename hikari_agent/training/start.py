@@ -65,7 +65,7 @@ def from_checkpoint(
     learner = HikariLearner(HikariConfig(**values), n_phonemes, half_weights=half_weights)
     learner.load_state_dict(model.state_dict(), strict=False)
     heads = source / HEADS
-    if n_phonemes and heads.is_file():
+    if learner.phoneme_head is not None and heads.is_file():
         learner.phoneme_head.load_state_dict(load_file(heads))  # otherwise they are new
     return learner
 

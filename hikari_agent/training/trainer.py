@@ -1,6 +1,6 @@
 """Training on transformers.Trainer: our batches, the paper's schedules, exact resumption, one process or many.
 
-    torchrun --nproc-per-node 2 -m scripts.train --preset pretrain --init base/ --shards shards/ --output out/
+torchrun --nproc-per-node 2 -m scripts.train --preset pretrain --init base/ --shards shards/ --output out/
 """
 
 from __future__ import annotations
@@ -84,17 +84,15 @@ class HikariTrainer(Trainer):
         )  # fmt: skip
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
-        if self.optimizer is None:
-            learnt = [p for p in self.model.parameters() if p.requires_grad]
-            self.optimizer = torch.optim.AdamW(
-                learnt, lr=self.preset.peak, betas=self.preset.betas, weight_decay=self.preset.weight_decay
-            )
+        learnt = [p for p in self.model.parameters() if p.requires_grad]
+        self.optimizer: Any = torch.optim.AdamW(
+            learnt, lr=self.preset.peak, betas=self.preset.betas, weight_decay=self.preset.weight_decay
+        )
         return self.optimizer
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> LambdaLR:
-        if self.lr_scheduler is None:
-            preset = self.preset
-            self.lr_scheduler = LambdaLR(optimizer or self.optimizer, lambda step: preset.rate(step) / preset.peak)
+        preset = self.preset
+        self.lr_scheduler: Any = LambdaLR(optimizer or self.optimizer, lambda step: preset.rate(step) / preset.peak)
         return self.lr_scheduler
 
     def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **kwargs: Any) -> Any:

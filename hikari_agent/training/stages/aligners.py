@@ -1,7 +1,8 @@
 """Which word of a translation comes from which word of its source: the aligners behind one interface, and units.
 
 Each learns from the pairs it is given and then links any of them. `systran` is fast_align in process, `eflomal` is better
-and a program, `simalign` reads a multilingual BERT. Words are compared in lower case without their punctuation.
+and a program, which draws samples, so it may link a little otherwise when it is run again; `simalign` reads a
+multilingual BERT. Words are compared in lower case without their punctuation.
 """
 
 from __future__ import annotations

@@ -133,9 +133,10 @@ def _figures(cut: MonoCut, language: str, dilation: int) -> dict[str, Any]:
     slot_s = slot_time_s(1, dilation) - slot_time_s(0, dilation)
     n_slots = max(0, math.floor((cut.duration - slot_time_s(0, dilation)) / slot_s) + 1)
     slots = interleave(tokens, releases, n_slots, WAIT, dilation)
-    late = sum(
+    longer = interleave(tokens, releases, n_slots + math.ceil(WINDOW_S / slot_s), WAIT, dilation)
+    late = longer.n_dropped_tokens + sum(
         len(word)
-        for word, start, end in zip(tokens, slots.starts, sentence_ends, strict=False)
+        for word, start, end in zip(tokens, longer.starts, sentence_ends, strict=False)
         if slot_time_s(start, dilation) > end + WINDOW_S
     )
     return {

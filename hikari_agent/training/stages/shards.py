@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...audio import SAMPLE_RATE
-from ..corpus import CUTS, check_corpus_folder, load_audio, parse_cut, read_lines, targets, with_audio_from, write_text
+from ..corpus import CUTS, check_corpus_folder, parse_cut, read_lines, targets, with_audio_from, write_text
 from ..dataset import INDEX, write_index
 from .resumable import REPORT, finished_report, key_of, progress, spread
+from .sound import load_audio
 
 if TYPE_CHECKING:
     from lhotse import MonoCut

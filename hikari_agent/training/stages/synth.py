@@ -5,19 +5,27 @@ A recording is one speaker's; what it holds is a pure function of (seed, number)
 
 from __future__ import annotations
 
+import functools
+import json
 import logging
-import multiprocessing
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...audio import SAMPLE_RATE
 from .. import grammar
+from ..augment import Augmentation
+from ..corpus import CUTS, parse_cut, with_audio_from, write_corpus, write_text
 from ..synth import PHONEMES, Speech, draw
+from .resumable import REPORT, drop, finished_report, key_of, progress, spread
+
+if TYPE_CHECKING:
+    from lhotse import MonoCut
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +50,9 @@ def recording(plan: Plan, number: int) -> tuple[np.ndarray, dict[str, Any]]:
     """
     rng = random.Random(f"{plan.seed}/{number}")
     voice = draw(rng, held_out=plan.held_out_voices, engines=plan.engines)
-    pieces, supervisions, dropped = [np.zeros(int(rng.uniform(0.05, 0.5) * SAMPLE_RATE), np.float32)], [], 0
+    pieces = [np.zeros(int(rng.uniform(0.05, 0.5) * SAMPLE_RATE), np.float32)]
+    supervisions: list[dict[str, Any]] = []
+    dropped = 0
     n_samples = len(pieces[0])
     for sentence in _sentences(plan, number, rng):
         try:
@@ -51,14 +61,14 @@ def recording(plan: Plan, number: int) -> tuple[np.ndarray, dict[str, Any]]:
             dropped += 1
             logger.debug("left out: %s", error)
             continue
-        name = f"talk-{plan.seed}-{number:06d}"
+        name = name_of(plan, number)
         offset = n_samples / SAMPLE_RATE
         supervisions.append(_supervision(f"{name}-{len(supervisions)}", name, voice.name, offset, sentence, speech))
         pieces += [speech.samples, np.zeros(int(rng.uniform(*plan.pause_s) * SAMPLE_RATE), np.float32)]
         n_samples += len(pieces[-2]) + len(pieces[-1])
     samples = np.concatenate(pieces)
     cut = {
-        "id": f"talk-{plan.seed}-{number:06d}", "start": 0, "duration": len(samples) / SAMPLE_RATE, "channel": 0,
+        "id": name_of(plan, number), "start": 0, "duration": len(samples) / SAMPLE_RATE, "channel": 0,
         "supervisions": supervisions, "custom": {"dropped": dropped}, "type": "MonoCut",
     }  # fmt: skip
     return samples, cut
@@ -101,23 +111,60 @@ def _supervision(
     }  # fmt: skip
 
 
-def write_recordings(plan: Plan, numbers: Sequence[int], folder: Path, jobs: int) -> Iterator[dict[str, Any]]:
-    """Make recordings `numbers` in `jobs` processes: FLAC files under `folder`/audio, and their cuts in order."""
-    (folder / "audio").mkdir(parents=True, exist_ok=True)
-    work = [(plan, number, folder) for number in numbers]
-    if jobs == 1:
-        yield from map(_write, work)
-        return
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        yield from pool.imap(_write, work, chunksize=4)
+def synthesise(
+    plan: Plan, n_recordings: int, target: Path, jobs: int = 1, augmentation: Augmentation | None = None
+) -> dict[str, Any]:
+    """Make recordings 0 .. `n_recordings` - 1 of a plan into corpus `target`, in `jobs` processes; returns the report.
+
+    A recording is a WAV file and its cut beside it under `target`/audio, written when both are whole: a killed run goes
+    on with the first that is missing. `augmentation` is put on the sound for good (a test set has its noise fixed).
+    Raises ValueError if `target` holds a corpus made otherwise.
+    """
+    forbidden = sha256("\n".join(sorted(plan.forbidden)).encode()).hexdigest() if plan.forbidden else None
+    texts = sha256("\n".join(plan.texts).encode()).hexdigest() if plan.texts else None
+    settings = {**asdict(plan), "forbidden": forbidden, "texts": texts, "n_recordings": n_recordings,
+                "augmentation": asdict(augmentation) if augmentation else None}  # fmt: skip
+    key = key_of("synth", settings, "the grammar")
+    if report := finished_report(target, key, CUTS):
+        return report
+    audio = target / "audio"
+    audio.mkdir(parents=True, exist_ok=True)
+    write = functools.partial(_write, plan=plan, folder=audio, augmentation=augmentation)
+    numbers = (i for i in range(n_recordings) if not (audio / f"{name_of(plan, i)}.json").is_file())
+    for _ in progress(spread(write, numbers, jobs), "synth", n_recordings):
+        pass
+    paths = [audio / f"{name_of(plan, i)}.json" for i in range(n_recordings)]
+    report = {**key, "n_recordings": n_recordings, "n_sentences": 0, "audio_s": 0.0, "dropped": {}, "figures": {}}
+
+    def cuts() -> Iterator[MonoCut]:
+        for path in paths:
+            cut = parse_cut(path.read_bytes(), str(path))
+            report["n_sentences"] += len(cut.supervisions)
+            report["audio_s"] += cut.duration
+            for _ in range((cut.custom or {}).get("dropped", 0)):
+                drop(report["dropped"], "the voice could not time the sentence", cut.id)
+            yield with_audio_from(cut, target)
+
+    made = list(cuts())
+    write_text(target / REPORT, json.dumps(report, ensure_ascii=False, indent=1) + "\n")
+    write_corpus(made, target)
+    for path in paths:
+        path.unlink()
+    return report
 
 
-def _write(work: tuple[Plan, int, Path]) -> dict[str, Any]:
+def name_of(plan: Plan, number: int) -> str:
+    """talk-9001-000003, or with -unheard- for voices that training never hears."""
+    return f"talk-{plan.seed}-{'unheard-' if plan.held_out_voices else ''}{number:06d}"
+
+
+def _write(number: int, plan: Plan, folder: Path, augmentation: Augmentation | None) -> None:
     import soundfile
 
-    plan, number, folder = work
     samples, cut = recording(plan, number)
-    path = folder / "audio" / f"{cut['id']}.wav"
+    if augmentation:
+        samples = augmentation(samples, np.random.default_rng([plan.seed, number]))
+    path = folder / f"{cut['id']}.wav"
     temporary = path.with_suffix(".tmp")
     soundfile.write(str(temporary), samples, SAMPLE_RATE, subtype="PCM_16", format="WAV")
     temporary.replace(path)
@@ -126,4 +173,4 @@ def _write(work: tuple[Plan, int, Path]) -> dict[str, Any]:
         "sampling_rate": SAMPLE_RATE, "num_samples": len(samples), "duration": len(samples) / SAMPLE_RATE,
         "channel_ids": [0],
     }  # fmt: skip
-    return cut
+    write_text(path.with_suffix(".json"), json.dumps(cut, ensure_ascii=False))

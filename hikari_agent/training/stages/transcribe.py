@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...tokens import LANGUAGES_WITHOUT_BLANKS
-from ..corpus import custom_with, load_audio, stored
+from ..corpus import custom_with, stored
 from .resumable import Result, run_stage, spread
 from .sentences import TimedText, in_order, joined_pieces, split, times_for
+from .sound import load_audio
 
 if TYPE_CHECKING:
     from lhotse import MonoCut, SupervisionSegment
@@ -137,6 +138,7 @@ def ready_model(model: str) -> str:
 
     try:
         from ctranslate2.converters import TransformersConverter
+        from transformers.utils.logging import disable_progress_bar
     except ImportError as error:
         raise ImportError(
             "transcribing needs faster-whisper and ctranslate2, which come with the extra train: pip install -e '.[train]'"
@@ -146,6 +148,7 @@ def ready_model(model: str) -> str:
     ready = platformdirs.user_cache_path("hikari-simulst") / "ctranslate2" / name
     if not (ready / "model.bin").is_file():
         logger.info("converting %s for faster-whisper", folder)
+        disable_progress_bar()
         temporary = ready.with_name(f".{name}.{os.getpid()}")
         files = [file for file in ("tokenizer.json", "preprocessor_config.json") if (folder / file).is_file()]
         try:
@@ -167,7 +170,7 @@ def _model(model: str, compute_type: str, threads: int) -> Any:
         ) from error
     try:
         return WhisperModel(model, device="auto", compute_type=compute_type, cpu_threads=threads)
-    except (RuntimeError, OSError) as error:
+    except Exception as error:  # the engine, the file system and the model hub each raise their own
         raise ValueError(f"model {model} cannot be loaded ({error}): give a CTranslate2 Whisper folder") from error
 
 

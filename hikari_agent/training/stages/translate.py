@@ -61,6 +61,10 @@ def translated(cut: MonoCut, translator: Translator, languages: Sequence[str]) -
     figures = {"n_requests": 0, "n_cached": 0, "prompt_tokens": 0, "completion_tokens": 0}
     made: list[dict[str, str]] = [{} for _ in cut.supervisions]
     for language in languages:
+        if any(sentence.language == language for sentence in cut.supervisions):
+            raise ValueError(
+                f"recording {cut.id} is in {language} already: take it out of the languages to translate into"
+            )
         context: list[tuple[str, str]] = []
         for sentence, translation in zip(cut.supervisions, made, strict=True):
             answer = translator(sentence.text, context[-N_CONTEXT:], sentence.language, language)
