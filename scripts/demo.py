@@ -2,7 +2,7 @@
 
     python -m scripts.demo --output out/demo
 
-Then the Hikari agent on the same audio, with random weights until a trained model is shipped.
+Then the shipped Hikari on its own talks: three languages and nine WAIT penalties, and one of them under SimulEval.
 """
 
 from __future__ import annotations
@@ -22,27 +22,6 @@ SYSTEMS = ("whisper-alignatt", "whisper-local-agreement")
 TEST_SET = "tiny"
 
 
-def make_random_hikari(folder: Path, tokenizer_folder: Path, seed: int = 0) -> Path:
-    """Write a Hikari of two small layers with random weights and Whisper's tokenizer; returns its folder.
-
-    Its words mean nothing: it shows that the agent, the log and the clock work.
-    """
-    import torch
-
-    from hikari_agent.config import HikariConfig
-    from hikari_agent.model import HikariForConditionalGeneration
-
-    torch.manual_seed(seed)
-    config = HikariConfig(
-        d_model=64, encoder_layers=2, encoder_attention_heads=4, encoder_ffn_dim=128, decoder_layers=2,
-        decoder_attention_heads=4, decoder_ffn_dim=128, max_target_positions=375, encoder_is_causal=True,
-        decoder_time_dilation=4, init_std=0.3,
-    )  # fmt: skip
-    HikariForConditionalGeneration(config).save_pretrained(folder)
-    shutil.copyfile(tokenizer_folder / "tokenizer.json", folder / "tokenizer.json")
-    return folder
-
-
 def _demo(arguments: argparse.Namespace) -> int:
     from reports.plots import plot_pareto
     from reports.runs import read_run
@@ -55,7 +34,7 @@ def _demo(arguments: argparse.Namespace) -> int:
     output: Path = arguments.output
     whisper = fetch.fetch_whisper_base()
     if arguments.fresh:
-        for name in ("runs", "hikari-random"):
+        for name in ("runs", "onepass", "simuleval"):
             shutil.rmtree(output / name, ignore_errors=True)
     test_set = load(TEST_SET)
     seconds = sum(recording.duration_ms for recording in test_set.recordings) / 1000
@@ -79,21 +58,39 @@ def _demo(arguments: argparse.Namespace) -> int:
     for path in (output / "table.md", output / "table.csv", *drawn):
         print(path)
 
-    logger.info(
-        "now the Hikari agent, with RANDOM weights: what it says means nothing, until a trained model is shipped"
-    )
-    random = output / "hikari-random"  # outside of runs/, so that no table or figure takes it for a system
-    if not (random / "model" / "config.json").is_file():
-        make_random_hikari(random / "model", whisper)
-    chosen = ["--system", "hikari", "--model", str(random / "model"), "--knob", "wait_penalty=0"]
-    hikari = sweep.plan(sweep.parse([*common, *chosen, "--output", str(random / "runs")]))
-    failures = sweep.run(hikari, arguments.jobs, arguments.quiet)
+    folders = _hikari(arguments)
+    frame = rows(folders)
+    write_whole(output / "hikari.md", to_markdown(frame))
+    of_german = frame[frame["language"] == "de"]
+    drawn = plot_pareto(of_german, output / "hikari-de", quality="BLEU", latency="StreamLAAL")
+    print(to_markdown(frame))
+    for path in (output / "hikari.md", *drawn):
+        print(path)
+    return 0
+
+
+def _hikari(arguments: argparse.Namespace) -> list[Path]:
+    """The shipped Hikari on its talks: every penalty in one pass, and one of them through SimulEval; its run folders."""
+    from reports.runs import read_run
+    from reports.score import score_run, write_scores
+    from scripts import onepass, sweep
+    from testsets.manifest import load
+
+    talks = load("tiny-talks")
+    logger.info("now the shipped Hikari on tiny-talks, three translations at nine penalties in one pass over the audio")
+    penalties = [float(p) for p in range(-2, 7)]
+    folders = onepass.sweep("hikari-tiny", talks, ["de", "ja", "ru"], penalties, arguments.output / "onepass", "hikari-tiny")
+    chosen = ["--system", "hikari-tiny", "--testset", "tiny-talks", "--language", "de", "--knob", "wait_penalty=1"]
+    points = sweep.plan(sweep.parse([*chosen, "--jobs", str(arguments.jobs), "--output", str(arguments.output / "simuleval")]))
+    failures = sweep.run(points, arguments.jobs, arguments.quiet)
     if failures:
         raise ValueError(f"the Hikari agent failed: {failures[0]}")
-    n_words = sum(len(record.units) for record in read_run(hikari[0].folder).records)
-    logger.info("the Hikari agent heard %.0f s and wrote %d meaningless words", seconds, n_words)
-    print(hikari[0].folder / "instances.log")
-    return 0
+    for folder in (*folders, points[0].folder):
+        write_scores(folder, score_run(read_run(folder), talks))
+    said = [[record.prediction for record in read_run(folder).records] for folder in
+            (points[0].folder, arguments.output / "onepass" / "hikari-tiny" / "de" / "1")]  # fmt: skip
+    logger.info("SimulEval and the one pass wrote %s", "the same" if said[0] == said[1] else "different texts")
+    return folders
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -101,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m scripts.demo",
         description="Sweep Whisper base under AlignAtt and LocalAgreement over the test set `tiny`, score, table and plot "
-        "it, then run the Hikari agent. Example: python -m scripts.demo --output out/demo",
+        "it, then the shipped Hikari over tiny-talks. Example: python -m scripts.demo --output out/demo",
     )
     parser.add_argument("--output", type=Path, default=Path("out/demo"), metavar="DIR", help="(default: out/demo)")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="recordings at a time (default: 2)")

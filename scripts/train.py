@@ -48,7 +48,14 @@ def _learner(arguments: argparse.Namespace) -> Any:
         heads = dict(n_phonemes=len(PHONEMES))
     half = arguments.precision == "bf16-weights"
     if arguments.init:
-        learner = from_checkpoint(arguments.init, arguments.vocabulary, arguments.frontend, **heads, half_weights=half)
+        learner = from_checkpoint(
+            arguments.init,
+            arguments.vocabulary,
+            arguments.frontend,
+            **heads,
+            half_weights=half,
+            dilation=arguments.dilation,
+        )
     else:
         from hikari_agent.config import HikariConfig
 
@@ -143,6 +150,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--config", type=Path, metavar="FILE", help="config.json of a model that begins with random weights")
     add("--vocabulary", type=Path, metavar="DIR", help="folder with the shards' tokenizer.json (default: the start's)")
     add("--frontend", choices=("causal", "released"), default="causal", help="log-mel to hear with (default: causal)")
+    add("--dilation", type=int, metavar="D", help="frames of 20 ms a decoder row advances (default: the checkpoint's)")
     add("--preset", choices=("pretrain", "sft"), default="pretrain", help="the paper's schedules (default: pretrain)")
     add("--steps", type=int, help="optimiser steps (default: the preset's)")
     add("--peak", type=float, help="highest learning rate (default: the preset's)")

@@ -7,6 +7,7 @@ and how a sweep of a small model takes minutes.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -34,12 +35,17 @@ class Said:
 
 @torch.inference_mode()
 def stream_batch(
-    window: LanesWindow, sounds: Sequence[np.ndarray], prompts: Tensor, penalties: Tensor, rows: int
+    window: LanesWindow,
+    sounds: Sequence[np.ndarray],
+    prompts: Tensor,
+    penalties: Tensor,
+    rows: int,
+    silenced: range = range(0),
 ) -> Tensor:
     """Greedy streaming of B recordings in V variants each -> tokens (B, V, rows - 3), WAIT included.
 
     `sounds` are (n,) float32 at 16 kHz, silence follows each; `prompts` (V, 4), `penalties` (V,); all go on for `rows`
-    rows.
+    rows. In the `silenced` ones WAIT is forced: a probe of how a model comes back.
     """
     config, size = window.model.config, window.row_samples
     sound = torch.zeros(len(sounds), CAUSAL_PAST + (rows - 1) * size)
@@ -60,6 +66,8 @@ def stream_batch(
         logits = window.model.proj_out(hidden)
         logits[:, WAIT] -= bias
         last = logits.argmax(dim=-1, keepdim=True)
+        if row in silenced:
+            last = torch.full_like(last, WAIT)
         chosen.append(last)
     return torch.cat(chosen, dim=1).view(len(sounds), len(prompts), -1)
 
@@ -77,6 +85,40 @@ def read_units(tokens: Sequence[int], vocabulary: Vocabulary, by_characters: boo
     return Said(units + rest, heard + [end_s] * len(rest))
 
 
+def stream_all(
+    model: HikariForConditionalGeneration,
+    vocabulary: Vocabulary,
+    sounds: Sequence[np.ndarray],
+    source: str,
+    languages: Sequence[str],
+    penalties: Sequence[float],
+    batch: int = 32,
+    silenced_s: tuple[float, float] = (0.0, 0.0),
+) -> dict[tuple[str, float], list[Said]]:
+    """What is said of every recording, by language and WAIT penalty, in one pass over the audio; `source` is spoken.
+
+    `batch` recordings run together, those of like length: each waits for the longest. From the first to the second of
+    `silenced_s`, in s of audio, every one is made to say WAIT.
+    """
+    window = LanesWindow(model)
+    row_s = window.row_samples / SAMPLE_RATE
+    keys = [(language, penalty) for language in languages for penalty in penalties]
+    prompts = torch.tensor([vocabulary.prompt("transcribe" if x == source else "translate", x) for x, _ in keys])
+    biases = torch.tensor([penalty for _, penalty in keys])
+    said: dict[tuple[str, float], dict[int, Said]] = {key: {} for key in keys}
+    silenced = range(*(round(time / row_s) for time in silenced_s))
+    ordered = sorted(range(len(sounds)), key=lambda i: len(sounds[i]))
+    for first in range(0, len(ordered), batch):
+        chosen = ordered[first : first + batch]
+        rows = len(sounds[chosen[-1]]) // window.row_samples + 2 + DRAIN_ROWS
+        tokens = stream_batch(window, [sounds[i] for i in chosen], prompts, biases, rows, silenced).tolist()
+        for i, variants in zip(chosen, tokens, strict=True):
+            for key, row in zip(keys, variants, strict=True):
+                characters = key[0] in LANGUAGES_WITHOUT_BLANKS
+                said[key][i] = read_units(row, vocabulary, characters, row_s, len(sounds[i]) / SAMPLE_RATE)
+    return {key: [by_index[i] for i in range(len(sounds))] for key, by_index in said.items()}
+
+
 @dataclass(frozen=True)
 class DevelopmentSet:
     """Recordings with their timelines: the references are read back from the targets."""
@@ -89,39 +131,24 @@ class DevelopmentSet:
         model: HikariForConditionalGeneration,
         languages: Sequence[str],
         penalties: Sequence[float],
-        batch: int = 32,
+        silenced_s: tuple[float, float] = (0.0, 0.0),
     ) -> dict[tuple[str, float], list[Said]]:
-        """What is said of every recording, by language and WAIT penalty."""
-        said: dict[tuple[str, float], list[Said]] = {(x, p): [] for x in languages for p in penalties}
-        window = LanesWindow(model)
-        row_s = model.config.row_samples / SAMPLE_RATE
-        ordered = sorted(range(len(self.recordings)), key=lambda i: self.recordings[i][0].duration_s)
-        results: dict[tuple[str, float], dict[int, Said]] = {key: {} for key in said}
-        for first in range(0, len(ordered), batch):
-            chosen = ordered[first : first + batch]
-            longest = max(self.recordings[i][0].duration_s for i in chosen)
-            rows = int(longest / row_s) + 1 + DRAIN_ROWS
-            source = {self.recordings[i][0].language for i in chosen}
-            prompts = torch.tensor(
-                [self.vocabulary.prompt("transcribe" if {x} == source else "translate", x) for x, _ in said]
-            )
-            sounds = [self.recordings[i][1].astype(np.float32) / 32768 for i in chosen]
-            tokens = stream_batch(window, sounds, prompts, torch.tensor([p for _, p in said]), rows).tolist()
-            for i, variants in zip(chosen, tokens, strict=True):
-                for key, row in zip(said, variants, strict=True):
-                    characters = key[0] in LANGUAGES_WITHOUT_BLANKS
-                    duration = self.recordings[i][0].duration_s
-                    results[key][i] = read_units(row, self.vocabulary, characters, row_s, duration)
-        return {key: [by_index[i] for i in range(len(self.recordings))] for key, by_index in results.items()}
+        """What is said of every recording, by language and WAIT penalty: see `stream_all`."""
+        sounds = [samples.astype(np.float32) / 32768 for _, samples in self.recordings]
+        (source,) = {timeline.language for timeline, _ in self.recordings}
+        return stream_all(model, self.vocabulary, sounds, source, languages, penalties, silenced_s=silenced_s)
 
     def references(self, language: str) -> list[list[str]]:
         """The words (characters) of each recording in `language`."""
         return [[unit for unit, _ in self._timed(timeline, language)] for timeline, _ in self.recordings]
 
-    def scores(self, said: Sequence[Said], language: str) -> dict[str, float]:
+    def scores(
+        self, said: Sequence[Said], language: str, heard_s: tuple[float, float] = (0.0, math.inf)
+    ) -> dict[str, float]:
         """WER (%) of a transcript or BLEU of a translation, the words said per word of reference, and the mean lag (s).
 
-        The lag of a word that is right is the time from the end of its aligned source word to its emission.
+        The lag of a word that is right is the time from the end of its aligned source word to its emission, of words
+        emitted between the two times of `heard_s`.
         """
         import jiwer
         import sacrebleu
@@ -132,7 +159,7 @@ class DevelopmentSet:
         texts = [blank.join(s.units) for s in said]
         expected = [blank.join(units) for units in references]
         lags = [lag for s, (timeline, _) in zip(said, self.recordings, strict=True) for lag in
-                _lags(s, list(self._timed(timeline, language)))]  # fmt: skip
+                _lags(s, list(self._timed(timeline, language)), heard_s)]  # fmt: skip
         scores = {
             "length": sum(len(s.units) for s in said) / max(1, sum(map(len, references))),
             "lag_s": float(np.mean(lags)) if lags else float("nan"),
@@ -158,12 +185,13 @@ def plain(text: str) -> str:
     return "".join(c for c in text.lower() if c.isalnum() or c.isspace())
 
 
-def _lags(said: Said, reference: Sequence[tuple[str, float]]) -> list[float]:
+def _lags(said: Said, reference: Sequence[tuple[str, float]], heard_s: tuple[float, float]) -> list[float]:
     matcher = difflib.SequenceMatcher(None, said.units, [unit for unit, _ in reference], autojunk=False)
     return [
         said.heard_s[block.a + i] - reference[block.b + i][1]
         for block in matcher.get_matching_blocks()
         for i in range(block.size)
+        if heard_s[0] <= said.heard_s[block.a + i] < heard_s[1]
     ]
 
 

@@ -49,10 +49,12 @@ def from_checkpoint(
     frontend: str | None = None,
     n_phonemes: int = 0,
     half_weights: bool = False,
+    dilation: int | None = None,
 ) -> HikariLearner:
     """The weights of a Hikari checkpoint (`python -m scripts.convert` makes one of a Whisper).
 
-    `vocabulary` is a folder with another tokenizer.json to write with, `frontend` another front end to hear with.
+    `vocabulary` is a folder with another tokenizer.json to write with, `frontend` another front end to hear with,
+    `dilation` another clock: its decoder positions begin anew.
     Raises FileNotFoundError or ValueError as `HikariForConditionalGeneration.from_pretrained` does.
     """
     source = resolve_folder(str(folder))
@@ -62,8 +64,17 @@ def from_checkpoint(
     values = model.config.to_dict()
     if frontend is not None:
         values["frontend"] = frontend
+    state = model.state_dict()
+    if dilation is not None and dilation != values["decoder_time_dilation"]:
+        values |= {
+            "decoder_time_dilation": dilation,
+            "max_target_positions": values["max_source_positions"] // dilation,
+        }
+        state["model.decoder.embed_positions.weight"] = sinusoids(values["max_source_positions"], values["d_model"])[
+            : dilation * values["max_target_positions"] : dilation
+        ]
     learner = HikariLearner(HikariConfig(**values), n_phonemes, half_weights=half_weights)
-    learner.load_state_dict(model.state_dict(), strict=False)
+    learner.load_state_dict(state, strict=False)
     heads = source / HEADS
     if learner.phoneme_head is not None and heads.is_file():
         learner.phoneme_head.load_state_dict(load_file(heads))  # otherwise they are new

@@ -125,7 +125,9 @@ class StreamingEvaluation(TrainerCallback):
         if state.is_world_process_zero:
             learner = self.trainer.accelerator.unwrap_model(self.trainer.model)
             learner.eval()
+            should_log = control.should_log
             self.trainer.log({f"dev_{name}": value for name, value in self.evaluate(learner).items()})
+            control.should_log = should_log  # logging takes it back, and the other processes would log alone
             learner.train()
 
 
