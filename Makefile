@@ -7,9 +7,9 @@ BIN := .venv/bin
 TRANSFORMERS4 := .transformers4
 # Tests of what touches transformers: they pass under versions 4 and 5 alike.
 TRANSFORMERS_TESTS := $(addprefix tests/test_,release_goldens.py incremental.py layers.py checkpoint.py agent.py \
-  whisper_backend.py policy_agent.py)
+  whisper_backend.py policy_agent.py lanes.py start.py)
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench train clean
 
 demo: .venv/installed
 	$(BIN)/python -m scripts.demo
@@ -28,6 +28,11 @@ lint: .venv/installed
 
 bench: .venv/installed
 	$(BIN)/python -m scripts.bench --size tiny --size base --size medium --every 60
+
+# The shipped checkpoint and the test set tiny-talks, from nothing: about 2.5 hours on two cores; goes on when it was killed.
+# Needs Debian's libespeak-ng1, espeak-ng-data and wamerican.
+train: .venv/installed
+	$(BIN)/python -m scripts.embedded
 
 clean:
 	rm -rf .venv $(TRANSFORMERS4) out

@@ -74,6 +74,25 @@ def _whisper(name: str, policy: str, knob: Knob | None, citation: str, **options
     return SystemSpec(name, options=flags, knob=knob, citation=citation, pairs=(("*", "*"), ("*", "en")), **WHISPER)  # type: ignore[arg-type]
 
 
+def _tiny(name: str, boost: str) -> SystemSpec:
+    """The shipped Hikari under a constant penalty, or one that grows by `boost` as the released server's does."""
+    return SystemSpec(
+        name,
+        "hikari_agent.agent.HikariAgent",
+        options={"--hikari-boost": boost},
+        knob=Knob("wait_penalty", "--hikari-wait-penalty", "logit", tuple(range(-2, 7))),
+        model_flag="--hikari-model",
+        model="hikari-tiny",
+        language_flags=("", "--hikari-target"),
+        task_flag="--hikari-task",
+        threads_flag="--hikari-num-threads",
+        pairs=(("en", "en"), ("en", "de"), ("en", "ja"), ("en", "ru")),
+        segment_ms=80,
+        licence="MIT (code and weights)",
+        citation="arXiv:2603.11578 (method); trained on synthetic speech, docs/training.md",
+    )
+
+
 SYSTEMS: dict[str, SystemSpec] = {
     spec.name: spec
     for spec in (
@@ -93,21 +112,8 @@ SYSTEMS: dict[str, SystemSpec] = {
             licence="MIT (code); see the model card for the weights",
             citation="arXiv:2603.11578",
         ),
-        SystemSpec(
-            "hikari-tiny",
-            "hikari_agent.agent.HikariAgent",
-            options={"--hikari-boost": "0"},
-            knob=Knob("wait_penalty", "--hikari-wait-penalty", "logit", tuple(range(-2, 7))),
-            model_flag="--hikari-model",
-            model="hikari-tiny",
-            language_flags=("", "--hikari-target"),
-            task_flag="--hikari-task",
-            threads_flag="--hikari-num-threads",
-            pairs=(("en", "en"), ("en", "de"), ("en", "ja"), ("en", "ru")),
-            segment_ms=80,
-            licence="MIT (code and weights)",
-            citation="arXiv:2603.11578 (method); trained here on synthetic speech: docs/training.md",
-        ),
+        _tiny("hikari-tiny", "0"),
+        _tiny("hikari-tiny-adaptive", "0.3"),
         _whisper(
             "whisper-alignatt", "alignatt",
             Knob("frame_threshold", "--policy-frame-threshold", "encoder frames of 20 ms", (4, 8, 12, 25, 50)),

@@ -32,7 +32,7 @@ def _demo(arguments: argparse.Namespace) -> int:
     from testsets.manifest import load
 
     output: Path = arguments.output
-    whisper = fetch.fetch_whisper_base()
+    fetch.fetch_whisper_base()
     if arguments.fresh:
         for name in ("runs", "onepass", "simuleval"):
             shutil.rmtree(output / name, ignore_errors=True)
@@ -79,9 +79,13 @@ def _hikari(arguments: argparse.Namespace) -> list[Path]:
     talks = load("tiny-talks")
     logger.info("now the shipped Hikari on tiny-talks, three translations at nine penalties in one pass over the audio")
     penalties = [float(p) for p in range(-2, 7)]
-    folders = onepass.sweep("hikari-tiny", talks, ["de", "ja", "ru"], penalties, arguments.output / "onepass", "hikari-tiny")
+    folders = onepass.sweep(
+        "hikari-tiny", talks, ["de", "ja", "ru"], penalties, arguments.output / "onepass", "hikari-tiny"
+    )
     chosen = ["--system", "hikari-tiny", "--testset", "tiny-talks", "--language", "de", "--knob", "wait_penalty=1"]
-    points = sweep.plan(sweep.parse([*chosen, "--jobs", str(arguments.jobs), "--output", str(arguments.output / "simuleval")]))
+    points = sweep.plan(
+        sweep.parse([*chosen, "--jobs", str(arguments.jobs), "--output", str(arguments.output / "simuleval")])
+    )
     failures = sweep.run(points, arguments.jobs, arguments.quiet)
     if failures:
         raise ValueError(f"the Hikari agent failed: {failures[0]}")

@@ -97,6 +97,7 @@ def _values(spec: SystemSpec, knobs: Sequence[str]) -> list[float | None]:
 
 def find_model(spec: SystemSpec, given: str | None) -> str:
     """The model's folder or hub id. Raises FileNotFoundError if a model that can be fetched was not."""
+    from hikari_agent.checkpoint import EMBEDDED, resolve_folder
     from scripts.fetch import DESCRIPTIONS, model_folder
 
     model = given or spec.model
@@ -107,6 +108,8 @@ def find_model(spec: SystemSpec, given: str | None) -> str:
         if not folder.is_dir():
             raise FileNotFoundError(f"{model} is not here yet: python -m scripts.fetch {model}")
         return str(folder)
+    if model in EMBEDDED:
+        return str(resolve_folder(model))
     return str(Path(model).resolve()) if Path(model).is_dir() else model
 
 

@@ -14,12 +14,23 @@ import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scripts.cli import add_common_arguments, report_errors
 
+if TYPE_CHECKING:
+    from hikari_agent.tokens import Vocabulary
+    from hikari_agent.training.dataset import Recipe
+    from hikari_agent.training.learner import HikariLearner
+    from hikari_agent.training.trainer import Evaluate
+
 logger = logging.getLogger(__name__)
 
+# Flags that may differ when a run goes on: they change no loss.
+CIRCUMSTANCES = (
+    "output", "quiet", "debug", "workers", "num_threads", "save_steps", "logging_steps", "evaluate_steps", "dev",
+    "dev_penalties",
+)  # fmt: skip
 PRECISIONS = ("float32", "bf16", "bf16-weights")
 
 
@@ -49,75 +60,115 @@ def _learner(arguments: argparse.Namespace) -> Any:
     half = arguments.precision == "bf16-weights"
     if arguments.init:
         learner = from_checkpoint(
-            arguments.init,
-            arguments.vocabulary,
-            arguments.frontend,
-            **heads,
-            half_weights=half,
-            dilation=arguments.dilation,
-        )
+            arguments.init, arguments.vocabulary, arguments.frontend or "causal", **heads, half_weights=half,
+            dilation=arguments.dilation, seed=arguments.seed,
+        )  # fmt: skip
     else:
         from hikari_agent.config import HikariConfig
 
         config = HikariConfig(**json.loads(arguments.config.read_text()))
         learner = from_scratch(config, arguments.seed, **heads, half_weights=half)
     learner.phoneme_weight = arguments.phoneme_weight
+    if arguments.gradient_checkpointing:
+        learner.recompute_layers()
     return learner
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def _check(arguments: argparse.Namespace) -> None:
+    """Raise ValueError for flags that do not go together."""
     if bool(arguments.init) == bool(arguments.config):
         raise ValueError("give one of --init (a checkpoint) and --config (a config.json, for random weights)")
     if arguments.config and not arguments.vocabulary:
         raise ValueError("--config needs --vocabulary: the folder with the tokenizer.json the shards were made with")
-    import torch
+    if arguments.config and (arguments.frontend or arguments.dilation):
+        raise ValueError("--frontend and --dilation change a checkpoint: with --config write them into the file")
 
-    from hikari_agent.tokens import Vocabulary
+
+def _claim(arguments: argparse.Namespace) -> None:
+    """Write what the run is made with into the output folder. Raises ValueError if another was begun there."""
+    from testsets.files import write_whole
+
+    settings = {k: v for k, v in vars(arguments).items() if k not in CIRCUMSTANCES}
+    text = json.dumps(settings, default=str, indent=1, sort_keys=True) + "\n"
+    path = arguments.output / "run.json"
+    if not path.is_file():
+        write_whole(path, text)
+    elif path.read_text(encoding="utf-8") != text:
+        there, now = json.loads(path.read_text(encoding="utf-8")), json.loads(text)
+        differing = sorted(k for k in there.keys() | now.keys() if there.get(k) != now.get(k))
+        raise ValueError(
+            f"{arguments.output} holds a run with other flags ({differing[0]}: there {there.get(differing[0])!r}, now "
+            f"{now.get(differing[0])!r}). Take another --output, or remove it"
+        )
+
+
+def _recipe(arguments: argparse.Namespace, recovery_share: float) -> Recipe:
     from hikari_agent.training.augment import Augmentation
-    from hikari_agent.training.dataset import Recipe, SectionDataset
-    from hikari_agent.training.evaluate import DevelopmentSet, report
-    from hikari_agent.training.trainer import HikariTrainer, process_of_run
-    from hikari_agent.training.trainer import arguments as training_arguments
+    from hikari_agent.training.dataset import Recipe
 
-    if arguments.num_threads:
-        torch.set_num_threads(arguments.num_threads)
-    preset = _preset(arguments)
-    learner = _learner(arguments)
-    vocabulary_folder = Path(arguments.vocabulary or arguments.init)
-    vocabulary = Vocabulary.from_folder(vocabulary_folder)
-    rank, world = process_of_run()
-    recipe = Recipe(
-        section_s=tuple(arguments.section_s), batch_s=arguments.batch_s, tasks=tuple(filter(None, arguments.tasks.split(","))),
-        all_tasks=arguments.all_tasks, at_sentence=arguments.at_sentence, recovery_share=preset.recovery_share,
-        max_shift=arguments.max_shift, phonemes=bool(arguments.phoneme_weight),
+    return Recipe(
+        section_s=tuple(arguments.section_s), batch_s=arguments.batch_s,
+        tasks=tuple(filter(None, arguments.tasks.split(","))), all_tasks=arguments.all_tasks,
+        at_sentence=arguments.at_sentence, recovery_share=recovery_share, max_shift=arguments.max_shift,
+        phonemes=bool(arguments.phoneme_weight),
         augmentation=Augmentation(
             gain_db=tuple(arguments.gain_db), noise_share=arguments.noise_share, snr_db=tuple(arguments.snr_db),
             reverb_share=arguments.reverb_share, speed_share=arguments.speed_share,
         ),
     )  # fmt: skip
 
+
+def _evaluate(arguments: argparse.Namespace, recipe: Recipe, vocabulary: Vocabulary) -> Evaluate:
+    """What streams the development set: all of it is loaded here."""
+    from hikari_agent.training.dataset import Shards
+    from hikari_agent.training.evaluate import DevelopmentSet, report
+
+    shards = Shards(arguments.dev)
+    recordings = [recording for i in range(len(shards)) for recording in shards.load(i)]
+    development = DevelopmentSet(recordings, vocabulary)
+
+    def evaluate(model: HikariLearner) -> dict[str, float]:
+        said = development.run(model, recipe.tasks, arguments.dev_penalties)
+        return report({key: development.scores(value, key[0]) for key, value in said.items()})
+
+    return evaluate
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    _check(arguments)
+    import torch
+
+    from hikari_agent.checkpoint import resolve_folder
+    from hikari_agent.tokens import Vocabulary
+    from hikari_agent.training.dataset import SectionDataset
+    from hikari_agent.training.start import save_learner
+    from hikari_agent.training.trainer import HikariTrainer, process_of_run
+    from hikari_agent.training.trainer import arguments as training_arguments
+
+    if arguments.num_threads:
+        torch.set_num_threads(arguments.num_threads)
+    preset = _preset(arguments)
+    rank, world = process_of_run()
+    folder = Path(arguments.vocabulary) if arguments.vocabulary else resolve_folder(arguments.init)
+    vocabulary = Vocabulary.from_folder(folder)
+    learner = _learner(arguments)
+    recipe = _recipe(arguments, preset.recovery_share)
+
     def dataset(first: int) -> SectionDataset:
         return SectionDataset(
             arguments.shards, recipe, vocabulary, learner.config, arguments.seed, rank, world, arguments.streams, first
         )
 
-    evaluate = None
-    if arguments.dev:
-        from hikari_agent.training.dataset import Shards
-
-        shards = Shards(arguments.dev)
-        recordings = [recording for i in range(len(shards)) for recording in shards.load(i)]
-        development = DevelopmentSet(recordings, vocabulary)
-
-        def evaluate(model: Any) -> dict[str, float]:
-            said = development.run(model, recipe.tasks, arguments.dev_penalties)
-            return report({key: development.scores(value, key[0]) for key, value in said.items()})
-
+    dataset(0)  # what is wrong with the shards or the sections is told before anything is written
+    if arguments.dev and learner.config.frontend != "causal":
+        raise ValueError("--dev streams in lanes, which need the causal front end (--frontend causal)")
+    evaluate = _evaluate(arguments, recipe, vocabulary) if arguments.dev and rank == 0 else None
+    if rank == 0:
+        _claim(arguments)
     options: dict[str, Any] = dict(
         save_steps=arguments.save_steps, logging_steps=arguments.logging_steps, bf16=arguments.precision == "bf16",
-        gradient_checkpointing=arguments.gradient_checkpointing, dataloader_num_workers=arguments.workers,
-        use_cpu=not torch.cuda.is_available(), ddp_find_unused_parameters=not recipe.tasks,
-        disable_tqdm=arguments.quiet or not sys.stderr.isatty(),
+        dataloader_num_workers=arguments.workers, use_cpu=not torch.cuda.is_available(),
+        ddp_find_unused_parameters=not recipe.tasks, disable_tqdm=arguments.quiet or not sys.stderr.isatty(),
     )  # fmt: skip
     trainer = HikariTrainer(
         learner, training_arguments(arguments.output, preset, arguments.seed, **options), preset, dataset,
@@ -125,9 +176,7 @@ def _run(arguments: argparse.Namespace) -> int:
     )  # fmt: skip
     trainer.resume()
     if rank == 0:
-        from hikari_agent.training.start import save_learner
-
-        save_learner(learner, vocabulary_folder, arguments.output / "model")
+        save_learner(learner, folder, arguments.output / "model")
         print(arguments.output / "model")
     return 0
 
@@ -149,7 +198,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add("--config", type=Path, metavar="FILE", help="config.json of a model that begins with random weights")
     add("--vocabulary", type=Path, metavar="DIR", help="folder with the shards' tokenizer.json (default: the start's)")
-    add("--frontend", choices=("causal", "released"), default="causal", help="log-mel to hear with (default: causal)")
+    add("--frontend", choices=("causal", "released"),
+        help="log-mel to hear with (default: causal, whatever the checkpoint had; with --config what the file says)")  # fmt: skip
     add("--dilation", type=int, metavar="D", help="frames of 20 ms a decoder row advances (default: the checkpoint's)")
     add("--preset", choices=("pretrain", "sft"), default="pretrain", help="the paper's schedules (default: pretrain)")
     add("--steps", type=int, help="optimiser steps (default: the preset's)")
@@ -235,7 +285,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         action="store_true",
         help="recompute layers in the backward pass: less memory (default: off)",
     )
-    add("--dev", type=Path, metavar="DIR", help="shards of a development set, recordings within the model's window")
+    add("--dev", type=Path, metavar="DIR", help="shards of a development set to stream")
     add(
         "--dev-penalties",
         type=float,

@@ -1,4 +1,4 @@
-"""The checkpoint that is shipped: what it says of its talks, in one pass and under the agent, at the start and after ten minutes."""
+"""The shipped checkpoint: what it says of its talks, in one pass and under the agent, at the start and after ten minutes."""
 
 from __future__ import annotations
 

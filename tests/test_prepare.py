@@ -101,6 +101,27 @@ def test_real_speech_becomes_shards_that_training_reads_and_a_rerun_does_nothing
         "de": {fake_translation(text, "German") for text in texts},
         "ja": {fake_translation(text, "Japanese") for text in texts},
     }
+    if start == "recognised":
+        losses = twenty_steps(folder, vocabulary, tmp_path)
+        assert len(losses) == 20
+        assert statistics.mean(losses[-5:]) < statistics.mean(losses[:5])
+
+
+def twenty_steps(shards: Path, vocabulary: Path, folder: Path) -> list[float]:
+    """The losses of a small model that begins with random weights."""
+    from scripts import train
+
+    sizes = {f"{side}_{what}": n for side in ("encoder", "decoder")
+             for what, n in (("layers", 2), ("attention_heads", 2), ("ffn_dim", 64))}  # fmt: skip
+    sizes |= dict(vocab_size=500, d_model=32, max_source_positions=400, max_target_positions=100)
+    sizes |= dict(encoder_is_causal=True, decoder_time_dilation=4, frontend="causal")
+    (folder / "config.json").write_text(json.dumps(sizes))
+    arguments = ["--shards", str(shards), "--output", str(folder / "run"), "--config", str(folder / "config.json")]
+    arguments += ["--vocabulary", str(vocabulary), "--tasks", "en,de,ja", "--section-s", "4", "--batch-s", "16"]
+    arguments += ["--steps", "20", "--peak", "3e-3", "--warmup-steps", "2", "--logging-steps", "1", "--quiet"]
+    assert train.main(arguments) == 0
+    history = json.loads((folder / "run" / "checkpoint-20" / "trainer_state.json").read_text())["log_history"]
+    return [entry["loss"] for entry in history if "loss" in entry]
 
 
 @pytest.mark.slow

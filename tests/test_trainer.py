@@ -120,6 +120,20 @@ def test_weights_cast_to_half_precision_give_the_same_loss_and_gradients_about()
     assert F.cosine_similarity(results[0][1], results[1][1], dim=0) > 0.99
 
 
+def test_gradient_checkpointing_changes_no_gradient():
+    mel, ids = torch.randn(2, 80, 160), torch.randint(0, 1100, (4, 20))
+    gradients = []
+    for recompute in (False, True):
+        learner = from_scratch(HikariConfig(**SIZES), seed=0)
+        if recompute:
+            learner.recompute_layers()
+        learner(mel, ids, ids).loss.backward()
+        gradients.append([p.grad for p in learner.parameters() if p.grad is not None])
+    assert all(torch.allclose(a, b, atol=1e-7) for a, b in zip(*gradients, strict=True))
+    with pytest.raises(ValueError, match="bf16-weights"):
+        from_scratch(HikariConfig(**SIZES), seed=0, half_weights=True).recompute_layers()
+
+
 def test_the_heads_of_training_stay_out_of_the_model_and_come_back(tmp_path):
     from hikari_agent.model import HikariForConditionalGeneration
 
@@ -158,7 +172,9 @@ def test_the_same_seed_gives_the_same_hundred_losses_and_a_killed_run_resumes_to
 def test_two_processes_learn_what_one_learns(folder):
     one = train(folder, "one", "--batch-s", "8", "--accumulation", "2", "--streams", "2", steps=20)
     streamed = ["--dev", str(folder / "shards"), "--evaluate-steps", "10"]  # on the first process alone
-    two = train(folder, "two", "--batch-s", "8", "--accumulation", "1", "--streams", "2", *streamed, steps=20, processes=2)
+    two = train(
+        folder, "two", "--batch-s", "8", "--accumulation", "1", "--streams", "2", *streamed, steps=20, processes=2
+    )
     assert one.keys() == two.keys()
     assert max(abs(one[step] - two[step]) for step in one) < 1e-4
 

@@ -22,7 +22,7 @@ from ..tokens import LANGUAGES_WITHOUT_BLANKS, WAIT, Vocabulary, WordAssembler
 from .interleave import N_PROMPT
 from .sections import Timeline
 
-DRAIN_ROWS = 25  # rows of silence behind the longest recording: 2 s
+DRAIN_S, DRAIN_CAP_S = 1.0, 4.0  # how the agent ends (--hikari-drain-ms), and how long a batch goes on at most
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,19 @@ def stream_batch(
 
 
 def read_units(tokens: Sequence[int], vocabulary: Vocabulary, by_characters: bool, row_s: float, end_s: float) -> Said:
-    """Tokens of consecutive rows as whole words with their delays; none is later than the recording's end `end_s`."""
+    """Tokens of consecutive rows as whole words with their delays; none is later than the recording's end `end_s`.
+
+    Behind the end the rows count until WAIT was said for a second in a row, as in `HikariStream.finish`.
+    """
     assembler = WordAssembler(by_characters)
     units: list[str] = []
     heard: list[float] = []
+    n_waits = 0
     for slot, token in enumerate(tokens):
+        if (slot + N_PROMPT - 2) * row_s >= end_s - 1e-6:  # this row hears nothing but silence
+            if n_waits * row_s >= DRAIN_S:
+                break
+            n_waits = n_waits + 1 if token == WAIT else 0
         words = assembler.wait() if token == WAIT else assembler.push(vocabulary.token_bytes(token))
         units += words
         heard += [min(end_s, (slot + N_PROMPT - 1) * row_s)] * len(words)
@@ -110,7 +118,7 @@ def stream_all(
     ordered = sorted(range(len(sounds)), key=lambda i: len(sounds[i]))
     for first in range(0, len(ordered), batch):
         chosen = ordered[first : first + batch]
-        rows = len(sounds[chosen[-1]]) // window.row_samples + 2 + DRAIN_ROWS
+        rows = math.ceil(len(sounds[chosen[-1]]) / window.row_samples) + 1 + math.ceil(DRAIN_CAP_S / row_s)
         tokens = stream_batch(window, [sounds[i] for i in chosen], prompts, biases, rows, silenced).tolist()
         for i, variants in zip(chosen, tokens, strict=True):
             for key, row in zip(keys, variants, strict=True):

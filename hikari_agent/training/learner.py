@@ -7,6 +7,7 @@ what sounds are.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.utils.checkpoint import checkpoint
 from transformers.utils import ModelOutput
 
 from ..config import HikariConfig
@@ -101,6 +103,16 @@ class HikariLearner(HikariForConditionalGeneration):
             return frames, None
         hidden, _ = self.model.decoder(ids, self.model.decoder.remember(frames))
         return frames, self.proj_out(hidden)
+
+    def recompute_layers(self) -> None:
+        """Gradient checkpointing: forget what is inside a layer and compute it again in the backward pass.
+
+        Raises ValueError with half weights, which are gone by then.
+        """
+        if self.half_weights:
+            raise ValueError("gradient checkpointing does not go with --precision bf16-weights: take bf16 or float32")
+        for layer in (*self.model.encoder.layers, *self.model.decoder.layers):
+            layer.forward = functools.partial(checkpoint, layer.forward, use_reentrant=False)
 
     def export(self) -> HikariForConditionalGeneration:
         """The model alone, on the CPU in float32, in evaluation mode."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from .alignment import released
 from .interleave import N_PROMPT, interleave
 from .recovery import recovery_sample
 
+EDGE_S = 0.02  # a word that begins so little before a section is still heard whole
 IGNORED = -100  # torch's cross entropy leaves such labels out
 
 
@@ -79,12 +80,12 @@ class Timeline:
 
     def first_whole_word_s(self, start_s: float) -> float:
         """The start of the first source word that is heard from its beginning in a section that starts there."""
-        i = bisect_left(self.word_starts_s, start_s - 0.02)
+        i = bisect_left(self.word_starts_s, start_s - EDGE_S)
         return self.word_starts_s[i] if i < len(self.word_starts_s) else self.duration_s
 
     def n_words(self, start_s: float, end_s: float) -> int:
         """How many source words end within a section that they also begin in."""
-        first = bisect_left(self.word_starts_s, start_s - 0.02)
+        first = bisect_left(self.word_starts_s, start_s - EDGE_S)
         return max(0, bisect_right(self.word_ends_s, end_s) - first)
 
 
@@ -136,13 +137,11 @@ def sample(
     target = timeline.targets[language]
     heard_from = timeline.first_whole_word_s(start_s)
     heard_to = start_s + n_rows * 0.02 * dilation * speed
-    chosen = [i for i, time in enumerate(target.order_s) if heard_from < time <= heard_to]
+    # Corpora round: the end of the word before may lie a hair behind the start of the first whole one.
+    chosen = [i for i, time in enumerate(target.order_s) if heard_from + EDGE_S < time <= heard_to]
     words = [target.words[i] for i in chosen]
     base = [target.base_s[i] for i in chosen]
-    for i, time in enumerate(base):
-        base[i] = None if time is None else (time - start_s) / speed
-    if base and all(time is None for time in base):
-        words, base = [], []  # their word of reference lies before the section
+    base = [None if time is None else (time - start_s) / speed for time in base]
     releases = released(base, lambda: rng.uniform(0.0, jitter_s)) if base else []
     n_slots = n_rows - N_PROMPT + 1
     slots = interleave(words, releases, n_slots, wait, dilation).tokens
@@ -173,12 +172,6 @@ def phoneme_labels(
             i += 1
         labels.append(timeline.phonemes[i] if i >= 0 else 0)
     return labels
-
-
-def languages_of(timelines: Mapping[str, Timeline]) -> set[str]:
-    """The languages that all of them can be written in."""
-    sets = [set(timeline.targets) for timeline in timelines.values()]
-    return set.intersection(*sets) if sets else set()
 
 
 def _filled(base: Sequence[float | None]) -> list[float]:

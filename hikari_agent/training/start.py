@@ -50,6 +50,7 @@ def from_checkpoint(
     n_phonemes: int = 0,
     half_weights: bool = False,
     dilation: int | None = None,
+    seed: int = 0,
 ) -> HikariLearner:
     """The weights of a Hikari checkpoint (`python -m scripts.convert` makes one of a Whisper).
 
@@ -73,20 +74,29 @@ def from_checkpoint(
         state["model.decoder.embed_positions.weight"] = sinusoids(values["max_source_positions"], values["d_model"])[
             : dilation * values["max_target_positions"] : dilation
         ]
+    torch.manual_seed(seed)
     learner = HikariLearner(HikariConfig(**values), n_phonemes, half_weights=half_weights)
-    learner.load_state_dict(state, strict=False)
+    missing = learner.load_state_dict(state, strict=False).missing_keys  # heads that are new have their random weights
+    assert all(name.startswith("phoneme_head.") for name in missing), missing
     heads = source / HEADS
     if learner.phoneme_head is not None and heads.is_file():
-        learner.phoneme_head.load_state_dict(load_file(heads))  # otherwise they are new
+        learner.phoneme_head.load_state_dict(load_file(heads))
     return learner
 
 
 def save_learner(learner: HikariLearner, vocabulary: Path, folder: Path) -> None:
-    """Write the model alone with its tokenizer, and beside it the training heads, for a run that begins with it."""
-    learner.export().save_pretrained(folder)
-    shutil.copyfile(vocabulary / "tokenizer.json", folder / "tokenizer.json")
+    """Write the model alone with its tokenizer, and beside it the training heads, for a run that begins with it.
+
+    The folder is there whole or not at all.
+    """
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    learner.export().save_pretrained(part)
+    shutil.copyfile(vocabulary / "tokenizer.json", part / "tokenizer.json")
     if learner.phoneme_head is not None:
-        save_file({k: v.detach().cpu() for k, v in learner.phoneme_head.state_dict().items()}, folder / HEADS)
+        save_file({k: v.detach().cpu() for k, v in learner.phoneme_head.state_dict().items()}, part / HEADS)
+    shutil.rmtree(folder, ignore_errors=True)
+    part.rename(folder)
 
 
 def replace_vocabulary(model: HikariForConditionalGeneration, old_folder: Path, new_folder: Path) -> None:

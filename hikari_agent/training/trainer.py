@@ -15,7 +15,6 @@ import torch
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import DataLoader
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
-from transformers.trainer_utils import get_last_checkpoint
 
 from .dataset import SectionDataset
 from .learner import HikariLearner
@@ -23,11 +22,12 @@ from .presets import Preset
 
 logger = logging.getLogger(__name__)
 
+STATE = "trainer_state.json"
 Evaluate = Callable[[HikariLearner], Mapping[str, float]]
 
 
 def arguments(output: Path, preset: Preset, seed: int, **options: Any) -> TrainingArguments:
-    """transformers' arguments of a run; `options` are its own, such as `bf16`, `gradient_checkpointing`, `save_steps`."""
+    """transformers' arguments of a run; `options` are its own, such as `bf16`, `save_steps`."""
     defaults: dict[str, Any] = dict(
         logging_steps=10, save_steps=500, save_total_limit=2, report_to=["tensorboard"], dataloader_num_workers=0,
         logging_nan_inf_filter=False, ddp_find_unused_parameters=False,
@@ -69,12 +69,15 @@ class HikariTrainer(Trainer):
 
     def resume(self) -> Any:
         """Train from the last whole checkpoint in the output folder, from the start if there is none."""
-        output = Path(self.args.output_dir)
-        checkpoint = get_last_checkpoint(str(output)) if output.is_dir() else None
-        if checkpoint:
-            self._first_step = TrainerState.load_from_json(str(Path(checkpoint) / "trainer_state.json")).global_step
-            logger.info("going on at step %d of %d", self._first_step, self.preset.steps)
-        return self.train(resume_from_checkpoint=checkpoint)
+        checkpoint = last_whole_checkpoint(Path(self.args.output_dir), self.args.world_size)
+        if checkpoint is None:
+            return self.train()
+        self._first_step = TrainerState.load_from_json(str(checkpoint / STATE)).global_step
+        if self._first_step >= self.preset.steps:
+            logger.info("all %d steps are done already", self.preset.steps)
+            return self._load_from_checkpoint(str(checkpoint))
+        logger.info("going on at step %d of %d", self._first_step, self.preset.steps)
+        return self.train(resume_from_checkpoint=str(checkpoint))
 
     def get_train_dataloader(self) -> DataLoader:
         dataset = self._dataset(self._first_step * self.preset.accumulation)
@@ -129,6 +132,15 @@ class StreamingEvaluation(TrainerCallback):
             self.trainer.log({f"dev_{name}": value for name, value in self.evaluate(learner).items()})
             control.should_log = should_log  # logging takes it back, and the other processes would log alone
             learner.train()
+
+
+def last_whole_checkpoint(output: Path, n_processes: int = 1) -> Path | None:
+    """The newest checkpoint that a kill did not cut short: transformers writes its state last, each process its own."""
+    names = (
+        [STATE, *(f"rng_state_{i}.pth" for i in range(n_processes))] if n_processes > 1 else [STATE, "rng_state.pth"]
+    )
+    found = [path for path in output.glob("checkpoint-*") if all((path / name).is_file() for name in names)]
+    return max(found, key=lambda path: int(path.name.split("-")[1]), default=None)
 
 
 def process_of_run() -> tuple[int, int]:

@@ -90,7 +90,7 @@ def _supervision(
     name: str, recording_id: str, speaker: str, offset: float, sentence: grammar.ParallelSentence, speech: Speech
 ) -> dict[str, Any]:
     words = [
-        [word, round(offset + start, 4), round(end - start, 4), None]
+        [word, round(offset + start, 4), round(round(offset + end, 4) - round(offset + start, 4), 4), None]
         for word, (start, end) in zip(sentence.source, speech.words, strict=True)
     ]
     classes = {label: i for i, label in enumerate(PHONEMES)}
@@ -103,7 +103,7 @@ def _supervision(
         },
     }
     if speech.phonemes:
-        custom["phonemes"] = [[classes.get(label, 0), round(offset + start, 4)] for label, start in speech.phonemes]
+        custom["phonemes"] = [[classes[label], round(offset + start, 4)] for label, start in speech.phonemes]
     return {
         "id": name, "recording_id": recording_id, "start": round(offset, 4),
         "duration": round(len(speech.samples) / SAMPLE_RATE, 4), "channel": 0, "text": " ".join(sentence.source),
