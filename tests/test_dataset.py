@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import random
@@ -69,6 +70,16 @@ def test_a_section_says_the_words_that_it_hears_whole_and_none_before_its_end(st
     assert last == 20 or (last + 1) * 0.5 + 0.2 > start + slot_time_s(46), "a word that would fit was left out"
 
 
+def test_a_word_that_is_half_heard_is_not_asked_for_though_its_end_was_rounded_up():
+    line = timeline()
+    late = [end + 0.0001 for end in line.word_ends_s]
+    line = dataclasses.replace(
+        line, word_ends_s=late, targets={"en": Target(line.targets["en"].words, list(late), late)}
+    )
+    made = sample(line, "en", 0.25, 50, [1, 2, 3, 4], WAIT, random.Random(0))
+    assert next(label for label in made.labels[3:] if label != WAIT) == 101
+
+
 def test_each_row_is_given_what_the_row_before_it_was_to_say():
     made = sample(timeline(), "en", 0.0, 50, [1, 2, 3, 4], WAIT, random.Random(0))
     assert made.inputs[:4] == [1, 2, 3, 4]
@@ -84,6 +95,7 @@ def test_after_the_recording_every_row_waits():
 
 def test_a_sample_of_recovery_learns_neither_the_past_nor_to_be_silent():
     line = timeline()
+    n_recovering = 0
     for seed in range(20):
         rng = random.Random(seed)
         made = sample(line, "en", 0.0, 100, [1, 2, 3, 4], WAIT, rng, recovery_share=1.0)
@@ -91,8 +103,10 @@ def test_a_sample_of_recovery_learns_neither_the_past_nor_to_be_silent():
         learnt = [i for i, label in enumerate(labels) if label != IGNORED]
         if len(learnt) == len(labels):
             continue  # no text was left to delay
+        n_recovering += 1
         assert learnt == list(range(learnt[0], len(labels)))
         assert labels[learnt[0] :] == [*made.inputs[4 + learnt[0] :], labels[-1]]
+    assert n_recovering > 10
 
 
 def test_playing_faster_brings_words_forward():

@@ -8,10 +8,12 @@ import torch
 from harness import random_model
 
 from hikari_agent.audio import HOP_SAMPLES, N_FFT, causal_log_mel
+from hikari_agent.decoding import WaitBias
 from hikari_agent.lanes import LanesWindow
 from hikari_agent.release import ReleaseWindow
+from hikari_agent.stream import HikariStream
 from hikari_agent.tokens import WAIT, Vocabulary
-from hikari_agent.training.evaluate import stream_batch
+from hikari_agent.training.evaluate import stream_all, stream_batch
 
 PROMPT = [958, 961, 1058, 1063]
 STEP = 1280
@@ -137,6 +139,21 @@ def test_a_batch_of_streams_and_variants_says_what_each_says_alone(model, audio,
                     alone.append(int(row.argmax()))
                     state.tokens.append(alone[-1])
             assert said[i, v].tolist() == alone
+
+
+def test_recordings_of_two_lengths_end_in_a_batch_as_each_ends_in_a_stream(model, audio, tiny_folder):
+    vocabulary = Vocabulary.from_folder(tiny_folder)
+    sounds = [audio[: 20 * STEP + 700].numpy(), audio[9000 : 9000 + 47 * STEP].numpy()]
+    penalty = 0.2
+    said = stream_all(model, vocabulary, sounds, "en", ["de"], [penalty])["de", penalty]
+    prompt = vocabulary.prompt("translate", "de")
+    for sound, batched in zip(sounds, said, strict=True):
+        stream = HikariStream(LanesWindow(model), prompt, vocabulary.token_bytes, WaitBias(penalty), drain_cap_ms=4000)
+        emissions, state = stream.push(stream.start(), sound)
+        rest, _ = stream.finish(state)
+        assert " ".join(e.text for e in [*emissions, *rest]).split() == batched.units
+        heard = [e.heard_samples / 16_000 for e in [*emissions, *rest] for _ in e.text.split()]
+        assert heard == pytest.approx(batched.heard_s)
 
 
 @pytest.mark.parametrize(("window", "frontend"), [(LanesWindow, "released"), (ReleaseWindow, "causal")])

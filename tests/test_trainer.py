@@ -22,6 +22,7 @@ from hikari_agent.training.sections import IGNORED
 from hikari_agent.training.start import from_checkpoint, from_scratch, save_learner
 
 pytest.importorskip("accelerate", reason="accelerate is not installed: pip install -e '.[train]'")
+from hikari_agent.training.trainer import HikariTrainer, arguments, last_whole_checkpoint
 
 SIZES = dict(
     vocab_size=1100, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=2,
@@ -64,7 +65,7 @@ def train(folder, name, *more, steps=100, processes=1, kill_at=None):
         return {}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
-    last = max((folder / name).glob("checkpoint-*"), key=lambda p: int(p.name.split("-")[1]))
+    last = last_whole_checkpoint(folder / name, processes)
     history = json.loads((last / "trainer_state.json").read_text())["log_history"]
     return {entry["step"]: entry["loss"] for entry in history if "loss" in entry}
 
@@ -74,16 +75,14 @@ def train(folder, name, *more, steps=100, processes=1, kill_at=None):
     [("pretrain", 0, 0.0), ("pretrain", 50, 2e-5), ("pretrain", 100, 4e-5), ("pretrain", 17_500, 4e-5 * 17_500 / 34_900),
      ("pretrain", 35_000, 0.0), ("sft", 0, 0.0), ("sft", 100, 4e-5), ("sft", 2_000, 4e-5)],
 )  # fmt: skip
-def test_the_presets_are_the_papers_schedules(name, step, rate):
+def test_the_presets_are_the_papers_schedules(name, step, rate, tmp_path):
     from torch.optim import SGD
-
-    from hikari_agent.training.trainer import HikariTrainer, arguments
 
     preset = PRESETS[name]
     assert preset.rate(step) == pytest.approx(rate)
     learner = HikariLearner(HikariConfig(**SIZES))
     trainer = HikariTrainer(
-        learner, arguments("unused", preset, seed=0, report_to=[], use_cpu=True), preset, dataset=None
+        learner, arguments(tmp_path, preset, seed=0, report_to=[], use_cpu=True), preset, dataset=None
     )
     scheduler = trainer.create_scheduler(preset.steps, SGD(learner.parameters(), lr=preset.peak))
     assert preset.peak * scheduler.lr_lambdas[0](step) == pytest.approx(rate)
@@ -146,6 +145,26 @@ def test_the_heads_of_training_stay_out_of_the_model_and_come_back(tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(learner.parameters(), again.parameters(), strict=True))
 
 
+def test_a_folder_that_holds_a_run_with_other_flags_is_refused(capsys, folder):
+    from scripts.train import main
+
+    common = [
+        "--shards",
+        str(folder / "shards"),
+        "--config",
+        str(folder / "config.json"),
+        "--section-s",
+        "4",
+        "--quiet",
+    ]
+    common += ["--vocabulary", str(folder / "tokenizer"), "--output", str(folder / "claimed"), "--tasks", "en,de"]
+    common += ["--batch-s", "8", "--steps", "1", "--warmup-steps", "0", "--num-threads", "1"]
+    assert main(common) == 0
+    capsys.readouterr()
+    assert main([*common, "--seed", "5"]) == 2
+    assert "holds a run with other flags (seed: there 0, now 5)" in capsys.readouterr().err
+
+
 def test_a_run_needs_one_start(capsys, folder):
     from scripts.train import main
 
@@ -164,6 +183,9 @@ def test_the_same_seed_gives_the_same_hundred_losses_and_a_killed_run_resumes_to
     train(folder, "killed", *batch, kill_at=60)
     assert not (folder / "killed" / "model").exists()
     assert train(folder, "killed", *batch) == first
+    (folder / "killed" / "model").rename(folder / "killed" / "earlier")
+    (folder / "killed" / "checkpoint-900").mkdir()  # a kill cut it short
+    assert train(folder, "killed", *batch) == first, "a run that is done was trained on"
     weights = [(folder / name / "model" / "model.safetensors").read_bytes() for name in ("first", "killed")]
     assert weights[0] == weights[1]
 

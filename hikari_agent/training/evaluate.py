@@ -80,11 +80,12 @@ def read_units(tokens: Sequence[int], vocabulary: Vocabulary, by_characters: boo
     assembler = WordAssembler(by_characters)
     units: list[str] = []
     heard: list[float] = []
-    n_waits = 0
+    n_waits = n_drained = 0
     for slot, token in enumerate(tokens):
         if (slot + N_PROMPT - 2) * row_s >= end_s - 1e-6:  # this row hears nothing but silence
-            if n_waits * row_s >= DRAIN_S:
+            if n_waits * row_s >= DRAIN_S or (n_drained + 1) * row_s > DRAIN_CAP_S + 1e-6:
                 break
+            n_drained += 1
             n_waits = n_waits + 1 if token == WAIT else 0
         words = assembler.wait() if token == WAIT else assembler.push(vocabulary.token_bytes(token))
         units += words

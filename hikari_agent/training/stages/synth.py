@@ -129,6 +129,11 @@ def synthesise(
         return report
     audio = target / "audio"
     audio.mkdir(parents=True, exist_ok=True)
+    begun = audio / "key.json"
+    if not begun.is_file():
+        write_text(begun, json.dumps(key))
+    elif json.loads(begun.read_text(encoding="utf-8")) != key:
+        raise ValueError(f"{target} was begun otherwise: finish it as it was begun, remove it, or name another folder")
     write = functools.partial(_write, plan=plan, folder=audio, augmentation=augmentation)
     numbers = (i for i in range(n_recordings) if not (audio / f"{name_of(plan, i)}.json").is_file())
     for _ in progress(spread(write, numbers, jobs), "synth", n_recordings):
@@ -148,7 +153,7 @@ def synthesise(
     made = list(cuts())
     write_text(target / REPORT, json.dumps(report, ensure_ascii=False, indent=1) + "\n")
     write_corpus(made, target)
-    for path in paths:
+    for path in (*paths, begun):
         path.unlink()
     return report
 
