@@ -162,8 +162,9 @@ class HikariAgent(StreamingAgent):
         add("--hikari-wait-penalty", type=float, metavar="LOGIT",
             help="subtracted from the WAIT logit: larger is earlier (default: what the checkpoint's config.json says, or "
             "0.0)")  # fmt: skip
-        add("--hikari-boost", type=float, default=0.3, metavar="LOGIT",
-            help="added to the penalty at each step of speech after 10 WAITs; 0 = constant penalty (default: 0.3)")  # fmt: skip
+        add("--hikari-boost", type=float, metavar="LOGIT",
+            help="added to the penalty at each step of speech after 10 WAITs; 0 = constant penalty (default: what the "
+            "checkpoint's config.json says, or 0.3)")  # fmt: skip
         add("--hikari-decay", type=float, default=0.3, metavar="SHARE",
             help="share of the boost that each piece of text takes back, 0 to 1 (default: 0.3)")  # fmt: skip
         add("--hikari-repetition-penalty", type=float, default=0.0, metavar="LOGIT",
@@ -207,13 +208,14 @@ class HikariAgent(StreamingAgent):
                     "hikari-medium was not trained to %s into '%s': only a model of your own will", task, target
                 )
             self._warn_about_unit(target)
-            penalty = self.option("wait_penalty")
+            penalty, boost = self.option("wait_penalty"), self.option("boost")
             penalty = self.model.config.wait_penalty if penalty is None else penalty
+            boost = self.model.config.wait_boost if boost is None else boost
             self._streams[target] = HikariStream(
                 self.window,
                 prompt,
                 self.vocabulary.token_bytes,
-                bias=AdaptiveWaitBias(penalty, self.option("boost"), self.option("decay")),
+                bias=AdaptiveWaitBias(penalty, boost, self.option("decay")),
                 repetition=RepetitionPenalty(self.option("repetition_penalty")),
                 by_characters=target in LANGUAGES_WITHOUT_BLANKS,
                 drain_ms=self.option("drain_ms"),

@@ -14,8 +14,8 @@ class HikariConfig(PretrainedConfig):
 
     `decoder_time_dilation` is the number of 20 ms encoder frames a decoder row advances (4: a row every 80 ms).
     `frontend` is ours: "released" is the log-mel hikari-medium was trained on (centred frames, a floor under the
-    window's maximum), "causal" hears nothing of the future: see `hikari_agent.audio`. `wait_penalty`, ours too, is the one
-    that suits the checkpoint: the agent's default.
+    window's maximum), "causal" hears nothing of the future: see `hikari_agent.audio`. `wait_penalty` and `wait_boost`, ours
+    too, are those that suit the checkpoint: the agent's defaults.
     """
 
     model_type = "hikari"
@@ -41,6 +41,7 @@ class HikariConfig(PretrainedConfig):
         decoder_time_dilation: int = 1,
         frontend: str = "released",
         wait_penalty: float = 0.0,
+        wait_boost: float = 0.3,
         tie_word_embeddings: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -63,6 +64,7 @@ class HikariConfig(PretrainedConfig):
             raise ValueError(f"frontend '{frontend}' in config.json. Known: {', '.join(FRONTENDS)}")
         self.frontend = frontend
         self.wait_penalty = wait_penalty
+        self.wait_boost = wait_boost
         self.num_hidden_layers = encoder_layers
         kwargs.setdefault("is_encoder_decoder", True)
         for key in ("pad_token_id", "bos_token_id", "eos_token_id"):

@@ -73,7 +73,7 @@ def export(model: Path, target: Path, penalty: float) -> int:
     from hikari_agent.model import HikariForConditionalGeneration
 
     hikari = HikariForConditionalGeneration.from_pretrained(model).to(torch.float16)
-    hikari.config.wait_penalty = penalty
+    hikari.config.wait_penalty, hikari.config.wait_boost = penalty, 0.0
     hikari.save_pretrained(target)
     shutil.copyfile(model / "tokenizer.json", target / "tokenizer.json")
     return sum(parameter.numel() for parameter in hikari.parameters())

@@ -140,7 +140,6 @@ def test_a_damaged_checkpoint_is_refused_in_one_line(capsys, folder, damage):
 
 
 OPTIONS = {
-    "no model": ({"hikari_model": None}, ["no model", "give --hikari-model"]),
     "no such folder": ({"hikari_model": "/nowhere/hikari"}, ["no folder /nowhere/hikari", "check the path"]),
     "no such name": ({"hikari_model": "hikari"}, ["no folder hikari", "no hub id (OWNER/NAME)"]),
     "unknown language": ({"hikari_target": "klingon"}, ["unknown language 'klingon'", "Known: af, "]),

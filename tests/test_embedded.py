@@ -66,7 +66,7 @@ def test_the_agents_default_says_what_the_one_pass_says(talks, model, vocabulary
     samples = read_audio(talks.audio_path(talks.recordings[0]))[: 34 * 16_000]
     penalty = model.config.wait_penalty
     said = stream_all(model, vocabulary, [samples], "en", ["de"], [penalty])["de", penalty][0]
-    agent = HikariAgent(agent_arguments("hikari-tiny", target="de", boost=0, num_threads=1))
+    agent = HikariAgent(agent_arguments("hikari-tiny", target="de", num_threads=1))
     words, delays = push_all(agent, samples)
     assert words == said.units
     assert len(words) > 40

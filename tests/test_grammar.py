@@ -25,7 +25,7 @@ from hikari_agent.training.grammar.meaning import PRONOUNS, Clause, Meaning, Nom
 
 WORD_S = 0.37  # how long an English word lasts
 LAG_S = {"de": 1.25, "ja": 1.6, "ru": 1.0}
-GOLDEN = "18ed63c8da2954f5ed4b56bd3a89eaf2be4281a100601f54ef001392fc06306e"
+GOLDEN = "1bea79e222e304209d537a384289b7ed4aa19a8192d249d635a66dba657422ce"
 VERB = {verb.en: verb for verb in VERBS}
 
 
@@ -210,7 +210,7 @@ def test_a_subordinate_clause_ends_in_its_verb():
     assert said(Meaning(main, link="because", other=other)) == [
         "He must turn on the lamp because they drank tea in the garden.",
         "Er muss die Lampe einschalten, weil sie Tee im Garten getrunken haben.",
-        "彼はランプをつけなければなりません。なぜなら彼らが庭でお茶を飲んだからです。",
+        "彼はランプをつけなければなりません。なぜなら、彼らは庭でお茶を飲んだからです。",
         "Он должен включить лампу, потому что они выпили чай в саду.",
     ]
 

@@ -108,7 +108,7 @@ def test_a_failure_is_told_and_does_not_stop_the_rest(tmp_path, two_recordings, 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--system", "hikary"], "no system 'hikary'. Known: hikari, whisper-alignatt"),
+        (["--system", "hikary"], "no system 'hikary'. Known: hikari, hikari-tiny"),
         (["--system", "hikari", "--language", "ja"], "has no 'ja'"),
         (["--system", "whisper-alignatt", "--language", "de"], "does not write 'de' from 'en'"),
         (["--system", "hikari", "--knob", "wait_penaltie=1"], "hikari have: wait_penalty"),

@@ -105,10 +105,21 @@ def agree(node: Clause, forms: tuple[str, str, str]) -> str:
     return forms[2] if node.subject.many else forms[1]
 
 
+def number_heard(node: Nominal) -> int:
+    """Where English says whether the subject is one or many."""
+    if node.second:
+        return node.at_and
+    if node.number:
+        return node.at_numbers[0]
+    return node.at_determiner if node.determiner in ("a", "this", "these", "every", "several") else node.at_noun
+
+
 def verbs(node: Clause, order: str) -> tuple[tuple[str, int], Words]:
     """The finite verb (empty in a purpose) and the words that close the clause."""
     at, verb = node.at_verb, node.verb
     helper = max(node.at_auxiliary, node.at_not) if node.tense == "must" else node.at_auxiliary
+    if node.subject and node.gap != "subject":
+        helper = max(helper, number_heard(node.subject))
     modal = "may" if node.tense == "must" and node.negative else node.tense
     if verb is None:
         if node.tense == "future":
@@ -248,21 +259,21 @@ def relative(node: Nominal) -> Words:
     assert clause_node is not None
     assert node.noun is not None
     gender = "p" if node.plural else node.noun.de_gender
-    case = "nom"
+    case, at = "nom", clause_node.at_link
     if clause_node.gap == "object":
         assert clause_node.verb is not None
-        case = clause_node.verb.de_frame
+        case, at = clause_node.verb.de_frame, max(at, clause_node.at_verb)
     pronoun = ARTICLES[gender][CASES[case]]
     if case == "dat" and gender == "p":
         pronoun = "denen"
-    return [(pronoun, clause_node.at_link), *clause(clause_node, "last")]
+    return [(pronoun, at), *clause(clause_node, "last")]
 
 
 def place(node: Place, clause_node: Clause) -> Words:
     verb = clause_node.verb
     if node.city:
         word = {"in": "in", "to": "nach", "from": "von" if verb and verb.en == "depart" else "aus"}[node.relation]
-        return [(word, node.at_relation), (node.city.de, node.at_city)]
+        return [(word, node.at_city), (node.city.de, node.at_city)]
     assert node.nominal is not None
     assert node.nominal.noun is not None
     spot = SPOTS.get(node.nominal.noun.en)

@@ -24,6 +24,8 @@ NOUN_POLITE = {
 }
 NOUN_PLAIN = {(False, False): "だ", (False, True): "ではない", (True, False): "だった", (True, True): "ではなかった"}
 
+LASTING = ("sleep", "wait", "swim", "laugh", "work")
+
 
 def render(meaning: Meaning) -> Words:
     main, other = meaning.main, meaning.other
@@ -33,7 +35,10 @@ def render(meaning: Meaning) -> Words:
     if meaning.mood == "please":
         out += clause(main, "please", "")
     elif other is None:
-        if meaning.opener and meaning.opener.en == "maybe":
+        if meaning.mood == "why":
+            words = clause(main, "plain", "は", meaning.mood)
+            out += [*([*words[:-1], ("な", words[-1][1])] if words[-1][0] == "だ" else words), ("のです", -1)]
+        elif meaning.opener and meaning.opener.en == "maybe":
             words = clause(main, "plain", "は", meaning.mood)
             out += [*(words[:-1] if words[-1][0] == "だ" else words), ("でしょう", -1)]
         else:
@@ -42,7 +47,7 @@ def render(meaning: Meaning) -> Words:
         out += [*attach([*clause(main, "polite", "は"), ("が", meaning.at_link)], "、"), *clause(other, "polite", "は")]
     elif not meaning.other_first:
         out += attach(clause(main, "polite", "は"), "。")
-        out += [("なぜなら", meaning.at_link), *clause(other, "plain", "が"), ("からです", -1)]
+        out += [("なぜなら、", meaning.at_link), *clause(other, "plain", "は"), ("からです", -1)]
     else:
         form = "if" if meaning.link == "if" else "plain"
         words = clause(other, form, "が")
@@ -61,15 +66,16 @@ def render(meaning: Meaning) -> Words:
 
 
 def clause(node: Clause, form: str, topic: str, mood: str = "") -> Words:
-    """`form` is polite, plain, if, please or purpose; `topic` is the particle of the subject, は or が."""
+    """`form` is polite, plain, if, hope, please or purpose; `topic` is the particle of the subject, は or が."""
     out: Words = []
     time: Words = [(node.time.ja, node.at_time)] if node.time else []
     if mood == "why":
         out.append(("なぜ", node.at_link))
-    if node.time_first:
+    early = node.time_first or (isinstance(node.predicate, Sky) and node.place is not None)
+    if early and time:
         out += attach(time, "、")
     out += subject(node, form, topic, mood)
-    if not node.time_first:
+    if not early:
         out += time
     if mood == "when":
         out.append(("いつ", node.at_link))
@@ -78,8 +84,10 @@ def clause(node: Clause, form: str, topic: str, mood: str = "") -> Words:
     if node.frequency:
         out.append((node.frequency.ja, node.at_frequency))
     if node.content:
-        words = clause(node.content, "plain", "が")
-        if node.verb is not None and node.verb.en == "hope":
+        hope = node.verb is not None and node.verb.en == "hope"
+        done = hope and node.content.verb is not None and node.content.tense == "past"
+        words = clause(node.content, "hope" if done else "plain", "が")
+        if hope:
             if words[-1][0] == "だ":
                 words[-1] = ("である", words[-1][1])
             return [*out, *words, ("こと", -1), ("を", -1), *verb(node, form, mood)]
@@ -145,14 +153,16 @@ def nominal(node: Nominal) -> Words:
     out: Words = clause(node.relative, "plain", "が") if node.relative else []
     determiner = node.determiner
     if determiner in POSSESSIVES:
-        out += [("自分" if node.reflexive else OWNERS[determiner], node.at_determiner), ("の", node.at_determiner)]
+        own = "自分たち" if determiner in ("our", "their") else "自分"
+        out += [(own if node.reflexive else OWNERS[determiner], node.at_determiner), ("の", node.at_determiner)]
     elif determiner in ("this", "these"):
         out.append(("この" if determiner == "this" else "これらの", node.at_determiner))
     elif determiner == "every":
         out += [("すべて", node.at_determiner), ("の", node.at_determiner)]
     elif determiner == "several":
-        counter = "何人か" if noun.person else "いくつか"
-        out += [(counter, node.at_noun if noun.person else node.at_determiner), ("の", node.at_noun)]
+        living = noun.person or "animal" in noun.tags
+        counter = f"何{noun.ja_counter}か" if living else "いくつか"
+        out += [(counter, node.at_noun if living else node.at_determiner), ("の", node.at_noun)]
     if node.number:
         for part, at in zip(numerals.parts(node.number), node.at_numbers, strict=True):
             out.append((numerals.japanese(part), at))
@@ -185,6 +195,8 @@ def verb(node: Clause, form: str, mood: str) -> Words:
         return [(entry.ja_te, at), ("ください", at)]
     if form == "purpose":
         return [(entry.ja, at)]
+    if form == "hope":
+        return [*head, (entry.ja_te, at), ("いない" if negative else "いる", at)]
     polite = form == "polite"
     stem, te = entry.ja_masu, entry.ja_te
     if form == "if":
@@ -200,7 +212,7 @@ def verb(node: Clause, form: str, mood: str) -> Words:
         return [(entry.ja, at), ("こと", at), ("が", at), (ending, at)]
     if node.tense == "want":
         return want(node, polite, negative, mood)
-    if state(node):
+    if state(node) or (form == "plain" and lasting(node)):
         ending = ending_of_state(polite, past, negative)
         return [*head, (te, at), (ending, at)]
     if polite:
@@ -221,6 +233,12 @@ def state(node: Clause) -> bool:
     return "stateja" in node.verb.traits and node.tense == "present"
 
 
+def lasting(node: Clause) -> bool:
+    """Whether a relative clause says what its noun is doing: 待っている女優."""
+    assert node.verb is not None
+    return node.gap == "subject" and node.tense == "present" and not node.frequency and node.verb.en in LASTING
+
+
 def ending_of_state(polite: bool, past: bool, negative: bool) -> str:
     if polite:
         return "い" + POLITE[past, negative]
@@ -235,11 +253,13 @@ def perfective(te: str) -> str:
 
 
 def want(node: Clause, polite: bool, negative: bool, mood: str) -> Words:
-    """たい is for oneself (and, in a question, for you); others たがる."""
+    """たい is for oneself (and, in a question, for you) where one speaks for oneself; others たがる."""
     entry, at = node.verb, node.at_verb
     assert entry is not None
     pronoun = node.subject.pronoun if node.subject else None
-    if pronoun and pronoun.person < 3 and node.gap != "subject":
+    asked = mood not in ("", "statement")
+    own = pronoun is not None and (pronoun.person == 1 or (pronoun.person == 2 and asked))
+    if own and (polite or mood) and node.gap != "subject":
         ending = "たくない" if negative else "たい"
         return [(entry.ja_masu, at), (ending, at), *([("です", at)] if polite else [])]
     return [(entry.ja_masu, at), ("たがって", at), (ending_of_state(polite, False, negative), at)]

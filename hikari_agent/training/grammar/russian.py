@@ -22,6 +22,7 @@ MUST = {"m": "должен", "f": "должна", "n": "должно", "p": "д�
 WAS = {"m": "был", "f": "была", "n": "было", "p": "были"}
 WILL = ("буду", "будет", "будем", "будете", "будут")
 CAN = ("могу", "может", "можем", "можете", "могут")
+ABLE = {can: "с" + can for can in CAN}  # will be able to
 WANT = ("хочу", "хочет", "хотим", "хотите", "хотят")
 RELATIONS = {
     "on": ("на", "prep"),
@@ -50,7 +51,10 @@ def render(meaning: Meaning) -> Words:
     else:
         if meaning.mood in QUESTIONS:
             out.append((QUESTIONS[meaning.mood], main.at_link))
-        out += clause(main)
+        words = clause(main)
+        if meaning.link == "if":
+            words = [(ABLE.get(word, word) if at == main.at_auxiliary else word, at) for word, at in words]
+        out += words
     if other and not meaning.other_first:
         out = attach(out, ",")
         out += [(word, meaning.at_link) for word in LINKS[meaning.link]]
@@ -131,6 +135,7 @@ def verb(node: Clause, form: str) -> Words:
     gender, person = gender_of(node)
     past_index = 1 + "mfnp".index(gender)
     lasting = "ipf" in entry.traits or (node.weather and node.tense == "past") or node.frequency is not None
+    lasting = lasting or (negative and node.tense in ("past", "future") and entry.en in ("speak with", "think about"))
     perfective = entry.ru_perfective if not lasting else entry.ru_imperfective
     if form == "please":
         imperative = entry.ru_perfective[10]
@@ -218,13 +223,13 @@ def nominal(node: Nominal, case: str, negative: bool = False) -> Words:
         out.append((form_of(noun, node.plural, case), at))
     if node.relative:
         relative = node.relative
-        which = "nom"
+        which, heard = "nom", relative.at_link
         if relative.gap == "object":
             assert relative.verb is not None
-            which = relative.verb.ru_frame
+            which, heard = relative.verb.ru_frame, max(heard, relative.at_verb)
         gender = "p" if node.plural else noun.ru_gender
         word = agree(DETERMINERS["who"], gender, noun.ru_animate, which)
-        out = [*attach(out, ","), (word, relative.at_link), *clause(relative)]
+        out = [*attach(out, ","), (word, heard), *clause(relative)]
         out = attach(out, ",")
     if node.second:
         out += [("и", node.at_and), *nominal(node.second, case)]
@@ -243,9 +248,10 @@ def counted(node: Nominal, noun: Noun, case: str) -> Words:
         how = case
         if person and small and (part == 1 or len(parts) == 1):
             how = "gen" if part > 1 or noun.ru_gender == "m" else "acc"
-        out.append((numerals.russian(part, noun.ru_gender, how), at if part < 3 else heard))
+        late = part < 3 or (case == "acc" and small and len(parts) == 1)
+        out.append((numerals.russian(part, noun.ru_gender, how), at if late else heard))
     if not parts:
-        out.append(("нескольких" if person else "несколько", at if person else node.at_determiner))
+        out.append(("нескольких" if person else "несколько", at if case == "acc" else node.at_determiner))
     quality = node.adjective.ru if node.adjective else None
     if last == 1 and node.number:
         adjective = agree(quality, noun.ru_gender, noun.ru_animate, case) if quality else ""
@@ -270,7 +276,8 @@ def governed(node: Clause) -> Words:
         return nominal(node.object, frame)
     preposition, case = frame.split()
     words = nominal(node.object, FRAMES[case])
-    return [(before(preposition, words[0][0]), node.at_verb), *words]
+    at = max(node.at_verb, words[0][1]) if preposition in ("с", "о") else node.at_verb
+    return [(before(preposition, words[0][0]), at), *words]
 
 
 def before(preposition: str, word: str) -> str:
@@ -287,9 +294,9 @@ def place(node: Place, verb: Verb | None = None) -> Words:
     if node.city:
         city = node.city
         if node.relation == "from":
-            return [("из", node.at_relation), (city.ru_gen, node.at_city)]
+            return [("из", node.at_city), (city.ru_gen, node.at_city)]
         return [
-            ("в", node.at_relation),
+            ("в", node.at_city),
             (city.ru_acc if arriving or node.relation == "to" else city.ru_prep, node.at_city),
         ]
     assert node.nominal is not None
@@ -309,4 +316,5 @@ def place(node: Place, verb: Verb | None = None) -> Words:
     preposition, case = RELATIONS[node.relation]
     words = nominal(node.nominal, case)
     out: Words = [("рядом", node.at_relation)] if node.relation == "beside" else []
-    return [*out, (before(preposition, words[0][0]), node.at_relation), *words]
+    at = max(node.at_relation, words[0][1]) if preposition == "с" else node.at_relation
+    return [*out, (before(preposition, words[0][0]), at), *words]
