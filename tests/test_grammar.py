@@ -25,7 +25,7 @@ from hikari_agent.training.grammar.meaning import PRONOUNS, Clause, Meaning, Nom
 
 WORD_S = 0.37  # how long an English word lasts
 LAG_S = {"de": 1.25, "ja": 1.6, "ru": 1.0}
-GOLDEN = "1bea79e222e304209d537a384289b7ed4aa19a8192d249d635a66dba657422ce"
+GOLDEN = "d513bc2a676c0277333aa4fdd79b509aaa237554e51650e1a89cf6fdee4e5151"
 VERB = {verb.en: verb for verb in VERBS}
 
 

@@ -221,7 +221,7 @@ def nominal(out: list[str], node: Nominal, objective: bool = False) -> None:
         node.at_adjective = len(out) - 1
     out.append(noun.plural if node.plural else noun.en)
     node.at_noun = len(out) - 1
-    if node.determiner == "a" and out[start + 1][0] in "aeiou" and out[start + 1][:3] not in ("uni", "use"):
+    if node.determiner == "a" and _takes_an(out[start + 1]):
         out[start] = "an"
     if node.relative:
         out.append("who" if noun.person else "that")
@@ -248,3 +248,8 @@ def place(out: list[str], node: Place) -> None:
     out.append(relation)
     node.at_relation = len(out) - 1
     nominal(out, node.nominal)
+
+
+def _takes_an(word: str) -> bool:
+    """Whether it begins with a vowel as it is said: an honest, a useful."""
+    return (word[0] in "aeiou" or word.startswith("hon")) and not word.startswith(("uni", "use"))
