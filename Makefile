@@ -29,7 +29,7 @@ lint: .venv/installed
 bench: .venv/installed
 	$(BIN)/python -m scripts.bench --size tiny --size base --size medium --every 60
 
-# The shipped checkpoint and the test set tiny-talks, from nothing: about 2.5 hours on two cores; goes on when it was killed.
+# The shipped checkpoint and the test set tiny-talks, from nothing: about two hours on two cores; goes on when it was killed.
 # Needs Debian's libespeak-ng1, espeak-ng-data and wamerican.
 train: .venv/installed
 	$(BIN)/python -m scripts.embedded

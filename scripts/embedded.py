@@ -77,7 +77,7 @@ STAGES = (
           "--phoneme-weight 0.3 --steps 1500 --peak 2e-3 --warmup-steps 150 --decay constant --seed 2"),
     # Sections up to a whole window, the rate falling to zero.
     Stage("base", "short", "sentences", "--all-tasks --section-s 6.4 6.4 12.8 25.6 --batch-s 51.2 --at-sentence 0.5 "
-          "--phoneme-weight 0.2 --steps 1700 --peak 1.4e-3 --warmup-steps 50 --decay linear --seed 3"),
+          "--phoneme-weight 0.2 --steps 2150 --peak 1.4e-3 --warmup-steps 50 --decay linear --seed 3"),
 )  # fmt: skip
 
 
@@ -209,7 +209,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program; 0, or 2 after an error."""
     parser = argparse.ArgumentParser(
         prog="python -m scripts.embedded",
-        description="Rebuild the embedded checkpoint and the test set tiny-talks from nothing, in about 2.5 hours on two "
+        description="Rebuild the embedded checkpoint and the test set tiny-talks from nothing, in about two hours on two "
         "cores. Example: python -m scripts.embedded --output out/embedded",
     )
     add = parser.add_argument

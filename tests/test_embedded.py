@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from harness import agent_arguments, push_all
 
 from hikari_agent.audio import read_audio
@@ -15,10 +14,10 @@ from hikari_agent.training.evaluate import stream_all
 from testsets.manifest import load
 
 FOLDER = resolve_folder("hikari-tiny")
-# WER, then BLEU: tokenised by 13a, by characters for ja.
+# WER, then BLEU: 13a, by characters for ja. Below what its card says by about what another machine's rounding may cost.
 BOUNDS = {
-    "known": {"en": 5.0, "de": 70.0, "ja": 83.0, "ru": 65.0},
-    "unheard": {"en": 15.0, "de": 55.0, "ja": 70.0, "ru": 50.0},
+    "known": {"en": 5.0, "de": 55.0, "ja": 80.0, "ru": 61.0},
+    "unheard": {"en": 15.0, "de": 54.0, "ja": 80.0, "ru": 57.0},
 }
 
 
@@ -128,8 +127,8 @@ def test_a_talk_of_ten_minutes_neither_stalls_nor_loops(talks, model, vocabulary
             assert n_said == pytest.approx(n_wanted, rel=0.1), f"minute {minute} in {language}"
 
 
-def test_every_task_answers_within_a_second_of_the_first_words(talks, model, vocabulary):
-    torch.set_num_threads(1)
-    samples = read_audio(talks.audio_path(talks.recordings[0]))[: 8 * 16_000]
+def test_every_task_begins_within_three_seconds_of_the_first_word(talks, model, vocabulary):
+    recording = talks.recordings[0]
+    samples = read_audio(talks.audio_path(recording))[: 8 * 16_000]
     said = stream_all(model, vocabulary, [samples], "en", ["en", "de", "ja", "ru"], [model.config.wait_penalty])
-    assert all(recordings[0].units for recordings in said.values())
+    assert all(recordings[0].heard_s[0] < recording.segments[0].offset_ms / 1000 + 3 for recordings in said.values())
