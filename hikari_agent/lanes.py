@@ -7,7 +7,6 @@ active lane has no row left, the other takes over. At most two live at once, so 
 from __future__ import annotations
 
 import copy
-from collections import deque
 from dataclasses import dataclass, field
 
 import torch
@@ -32,7 +31,7 @@ class Lane:
 class LanesState:
     """One stream: the lanes (the active first), what was said last, and the samples a mel frame still looks at."""
 
-    tokens: deque[int]  # prompt, text and WAITs: the last of them, for penalties that look back
+    tokens: list[int]  # prompt, text and WAITs: the last of them, for penalties that look back
     prompt: list[int]
     lanes: list[Lane]
     samples: Tensor  # (n,) the newest step's audio with what lies before it
@@ -73,7 +72,7 @@ class LanesWindow:
     def start(self, prompt: list[int]) -> LanesState:
         """A stream that has heard nothing. `prompt` are the four ids every lane begins with."""
         nothing = torch.zeros(CAUSAL_PAST)
-        return LanesState(deque(prompt, maxlen=self.n_rows), list(prompt), [self.lane(1, 1)], nothing)
+        return LanesState(list(prompt), list(prompt), [self.lane(1, 1)], nothing)
 
     @torch.inference_mode()
     def step(self, state: LanesState, samples: Tensor) -> tuple[Tensor | None, LanesState]:
@@ -83,6 +82,7 @@ class LanesWindow:
         token it chose to `state.tokens` before the next step.
         """
         assert samples.shape == (self.row_samples,)
+        del state.tokens[: -self.n_rows]
         state.samples = torch.cat([state.samples[-CAUSAL_PAST:], samples.float()])
         mel = causal_log_mel(samples.float(), state.samples[:CAUSAL_PAST], self.model.config.num_mel_bins)
         weight = self.model.model.encoder.conv1.weight

@@ -8,7 +8,7 @@ import torch
 from harness import random_model
 
 from hikari_agent.audio import HOP_SAMPLES, N_FFT, causal_log_mel
-from hikari_agent.decoding import WaitBias
+from hikari_agent.decoding import AdaptiveWaitBias
 from hikari_agent.lanes import LanesWindow
 from hikari_agent.release import ReleaseWindow
 from hikari_agent.stream import HikariStream
@@ -105,7 +105,7 @@ def test_a_stream_holds_no_more_after_ten_windows_than_after_two(model, audio):
     _, _, early = run(window, audio, 45)
     _, _, late = run(window, audio, 225)
     assert len(late.lanes) == len(early.lanes) <= 2
-    assert len(late.tokens) == len(early.tokens) == 20
+    assert len(late.tokens) == len(early.tokens) == 21
     assert late.lanes[0].rows[0].keys.shape == early.lanes[0].rows[0].keys.shape
 
 
@@ -148,7 +148,8 @@ def test_recordings_of_two_lengths_end_in_a_batch_as_each_ends_in_a_stream(model
     said = stream_all(model, vocabulary, sounds, "en", ["de"], [penalty])["de", penalty]
     prompt = vocabulary.prompt("translate", "de")
     for sound, batched in zip(sounds, said, strict=True):
-        stream = HikariStream(LanesWindow(model), prompt, vocabulary.token_bytes, WaitBias(penalty), drain_cap_ms=4000)
+        bias = AdaptiveWaitBias(penalty, boost=0.0)
+        stream = HikariStream(LanesWindow(model), prompt, vocabulary.token_bytes, bias, drain_cap_ms=4000)
         emissions, state = stream.push(stream.start(), sound)
         rest, _ = stream.finish(state)
         assert " ".join(e.text for e in [*emissions, *rest]).split() == batched.units
