@@ -184,7 +184,9 @@ def test_the_same_seed_gives_the_same_hundred_losses_and_a_killed_run_resumes_to
     assert not (folder / "killed" / "model").exists()
     assert train(folder, "killed", *batch) == first
     (folder / "killed" / "model").rename(folder / "killed" / "earlier")
-    (folder / "killed" / "checkpoint-900").mkdir()  # a kill cut it short
+    (folder / "killed" / "checkpoint-900").mkdir()  # a kill cut it short in its last file
+    for name in ("rng_state.pth", "trainer_state.json"):
+        (folder / "killed" / "checkpoint-900" / name).write_text('{"epoch": 1.0,')
     assert train(folder, "killed", *batch) == first, "a run that is done was trained on"
     weights = [(folder / name / "model" / "model.safetensors").read_bytes() for name in ("first", "killed")]
     assert weights[0] == weights[1]

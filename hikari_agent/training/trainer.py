@@ -5,6 +5,7 @@ torchrun --nproc-per-node 2 -m scripts.train --preset pretrain --init base/ --sh
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -136,11 +137,21 @@ class StreamingEvaluation(TrainerCallback):
 
 def last_whole_checkpoint(output: Path, n_processes: int = 1) -> Path | None:
     """The newest checkpoint that a kill did not cut short: transformers writes its state last, each process its own."""
-    names = (
-        [STATE, *(f"rng_state_{i}.pth" for i in range(n_processes))] if n_processes > 1 else [STATE, "rng_state.pth"]
-    )
-    found = [path for path in output.glob("checkpoint-*") if all((path / name).is_file() for name in names)]
+    names = [f"rng_state_{i}.pth" for i in range(n_processes)] if n_processes > 1 else ["rng_state.pth"]
+    found = [
+        path
+        for path in output.glob("checkpoint-*")
+        if all((path / name).is_file() for name in names) and _is_whole_json(path / STATE)
+    ]
     return max(found, key=lambda path: int(path.name.split("-")[1]), default=None)
+
+
+def _is_whole_json(path: Path) -> bool:
+    try:
+        json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return False
+    return True
 
 
 def process_of_run() -> tuple[int, int]:
