@@ -74,46 +74,45 @@ def _whisper(name: str, policy: str, knob: Knob | None, citation: str, **options
     return SystemSpec(name, options=flags, knob=knob, citation=citation, pairs=(("*", "*"), ("*", "en")), **WHISPER)  # type: ignore[arg-type]
 
 
-def _tiny(name: str, boost: str) -> SystemSpec:
-    """The shipped Hikari under a constant penalty, or one that grows by `boost` as the released server's does."""
+# Licence and citation of the shipped checkpoint.
+TINY = (
+    "MIT (code and weights)", "arXiv:2603.11578 (method); trained on synthetic speech, docs/training.md",
+)  # fmt: skip
+
+
+def _hikari(
+    name: str, model: str, boost: str, licence: str, citation: str, more: tuple[tuple[str, str], ...] = ()
+) -> SystemSpec:
+    """A Hikari checkpoint under its WAIT penalty, from English into four languages and for the pairs in `more`.
+
+    The paper's probe is a constant penalty (boost 0); the released server adds a boost (0.3) while the model is silent.
+    """
     return SystemSpec(
         name,
         "hikari_agent.agent.HikariAgent",
         options={"--hikari-boost": boost},
         knob=Knob("wait_penalty", "--hikari-wait-penalty", "logit", tuple(range(-2, 7))),
         model_flag="--hikari-model",
-        model="hikari-tiny",
+        model=model,
         language_flags=("", "--hikari-target"),
         task_flag="--hikari-task",
         threads_flag="--hikari-num-threads",
-        pairs=(("en", "en"), ("en", "de"), ("en", "ja"), ("en", "ru")),
+        pairs=(("en", "en"), ("en", "de"), ("en", "ja"), ("en", "ru"), *more),
         segment_ms=80,
-        licence="MIT (code and weights)",
-        citation="arXiv:2603.11578 (method); trained on synthetic speech, docs/training.md",
+        licence=licence,
+        citation=citation,
     )
 
 
 SYSTEMS: dict[str, SystemSpec] = {
     spec.name: spec
     for spec in (
-        SystemSpec(
-            "hikari",
-            "hikari_agent.agent.HikariAgent",
-            # The paper's probe is a constant penalty; the released server adds a boost (0.3) while the model is silent.
-            options={"--hikari-boost": "0"},
-            knob=Knob("wait_penalty", "--hikari-wait-penalty", "logit", tuple(range(-2, 7))),
-            model_flag="--hikari-model",
-            model="sbintuitions/hikari-medium",
-            language_flags=("", "--hikari-target"),
-            task_flag="--hikari-task",
-            threads_flag="--hikari-num-threads",
-            pairs=(("en", "en"), ("en", "de"), ("en", "ja"), ("en", "ru"), ("ja", "en")),
-            segment_ms=80,
-            licence="MIT (code); see the model card for the weights",
-            citation="arXiv:2603.11578",
+        _hikari(
+            "hikari", "sbintuitions/hikari-medium", "0", "MIT (code); see the model card for the weights",
+            "arXiv:2603.11578", more=(("ja", "en"),),
         ),
-        _tiny("hikari-tiny", "0"),
-        _tiny("hikari-tiny-adaptive", "0.3"),
+        _hikari("hikari-tiny", "hikari-tiny", "0", *TINY),
+        _hikari("hikari-tiny-adaptive", "hikari-tiny", "0.3", *TINY),
         _whisper(
             "whisper-alignatt", "alignatt",
             Knob("frame_threshold", "--policy-frame-threshold", "encoder frames of 20 ms", (4, 8, 12, 25, 50)),

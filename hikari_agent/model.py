@@ -90,8 +90,8 @@ class HikariEncoder(nn.Module):
         weight, heads = self.conv1.weight, self.n_heads
         caches = [KVCache.empty(batch, heads, capacity, weight.shape[0] // heads, like=weight) for _ in self.layers]
         tails = (
-            weight.new_zeros(batch, weight.shape[1], 2 - self.n_future),
-            weight.new_zeros(batch, weight.shape[0], 1),
+            weight.new_zeros(batch, weight.shape[1], self.conv1.n_zeros),
+            weight.new_zeros(batch, weight.shape[0], self.conv2.n_zeros),
         )
         return EncoderState(tails, caches, 0)
 

@@ -19,7 +19,7 @@ from reports.bootstrap import bootstrap_interval
 from reports.extras import MissingExtra
 from reports.latency import stream_laal
 from reports.resegment import ResegmentedSegment, resegment
-from reports.runs import Run, RunRecord
+from reports.runs import Run, RunRecord, read_run
 from testsets.files import write_whole
 from testsets.manifest import Recording, TestSet
 
@@ -171,6 +171,13 @@ def _latency(name: str, value: float, per_segment: Sequence[float | None], cut: 
     counted = np.array([lag for lag in per_segment if lag is not None])
     interval = bootstrap_interval(lambda drawn: float(counted[drawn].mean()), len(counted), rng)
     return Score(name, value, f"variant:fbk-v2{cut}|scale:ms", len(counted), interval=interval)
+
+
+def score_folder(folder: Path, test_set: TestSet) -> list[Score]:
+    """Score the run in a folder by its own run.json and write its `scores.jsonl`; raises as `score_run` does."""
+    scores = score_run(read_run(folder), test_set)
+    write_scores(folder, scores)
+    return scores
 
 
 def write_scores(folder: Path, scores: Iterable[Score]) -> Path:

@@ -51,9 +51,8 @@ SILENCED_S = (6.0, 9.0)  # when the probe of recovery forbids every arm to speak
 
 def compare(name: str, embedded: Path, output: Path, processes: int) -> list[Path]:
     """Train the arms of an ablation (those there are stay), sweep each; returns all run folders."""
-    from reports.runs import read_run
-    from reports.score import score_run, write_scores
-    from scripts.onepass import sweep
+    from reports.score import score_folder
+    from scripts.onepass import PENALTIES, sweep
     from testsets.manifest import load
 
     test_set = load("tiny-talks")
@@ -62,10 +61,9 @@ def compare(name: str, embedded: Path, output: Path, processes: int) -> list[Pat
         train(stage, embedded, processes)
         model = embedded / "training" / stage.name / "model"
         languages = TRANSLATIONS if arm == "without-asr" else ("en", *TRANSLATIONS)
-        penalties = [float(p) for p in range(-2, 7)]
-        made = sweep(str(model), test_set, languages, penalties, output / "runs", arm)
+        made = sweep(str(model), test_set, languages, PENALTIES, output / "runs", arm)
         for folder in made:
-            write_scores(folder, score_run(read_run(folder), test_set))
+            score_folder(folder, test_set)
         folders += made
     return folders
 
@@ -111,8 +109,7 @@ def real_time_factor(model: Path, seconds: float = 24.0) -> float:
 
 def _adaptive(output: Path) -> list[Path]:
     """The shipped model under SimulEval, which has the voice activity that the adaptive penalty listens to."""
-    from reports.runs import read_run
-    from reports.score import score_run, write_scores
+    from reports.score import score_folder
     from testsets.manifest import load
 
     for language in TRANSLATIONS:
@@ -121,8 +118,9 @@ def _adaptive(output: Path) -> list[Path]:
             "--language", language, "--output", str(output / "runs"), "--jobs", "2",
         )  # fmt: skip
     folders = sorted(path.parent for path in (output / "runs").rglob("run.json"))
+    test_set = load("tiny-talks")
     for folder in folders:
-        write_scores(folder, score_run(read_run(folder), load("tiny-talks")))
+        score_folder(folder, test_set)
     return folders
 
 

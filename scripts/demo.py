@@ -24,8 +24,7 @@ TEST_SET = "tiny"
 
 def _demo(arguments: argparse.Namespace) -> int:
     from reports.plots import plot_pareto
-    from reports.runs import read_run
-    from reports.score import score_run, write_scores
+    from reports.score import score_folder
     from reports.tables import rows, to_csv, to_markdown
     from scripts import fetch, sweep
     from testsets.files import write_whole
@@ -49,7 +48,7 @@ def _demo(arguments: argparse.Namespace) -> int:
         raise ValueError(f"{len(failures)} recordings failed, the first: {failures[0]}")
     folders = [point.folder for point in points]
     for folder in folders:
-        write_scores(folder, score_run(read_run(folder), test_set))
+        score_folder(folder, test_set)
     frame = rows(folders)
     write_whole(output / "table.md", to_markdown(frame))
     write_whole(output / "table.csv", to_csv(frame))
@@ -72,15 +71,14 @@ def _demo(arguments: argparse.Namespace) -> int:
 def _hikari(arguments: argparse.Namespace) -> list[Path]:
     """The shipped Hikari on its talks: every penalty in one pass, and one of them through SimulEval; its run folders."""
     from reports.runs import read_run
-    from reports.score import score_run, write_scores
+    from reports.score import score_folder
     from scripts import onepass, sweep
     from testsets.manifest import load
 
     talks = load("tiny-talks")
     logger.info("now the shipped Hikari on tiny-talks, three translations at nine penalties in one pass over the audio")
-    penalties = [float(p) for p in range(-2, 7)]
     folders = onepass.sweep(
-        "hikari-tiny", talks, ["de", "ja", "ru"], penalties, arguments.output / "onepass", "hikari-tiny"
+        "hikari-tiny", talks, ["de", "ja", "ru"], onepass.PENALTIES, arguments.output / "onepass", "hikari-tiny"
     )
     chosen = ["--system", "hikari-tiny", "--testset", "tiny-talks", "--language", "de", "--knob", "wait_penalty=1"]
     points = sweep.plan(
@@ -90,7 +88,7 @@ def _hikari(arguments: argparse.Namespace) -> list[Path]:
     if failures:
         raise ValueError(f"the Hikari agent failed: {failures[0]}")
     for folder in (*folders, points[0].folder):
-        write_scores(folder, score_run(read_run(folder), talks))
+        score_folder(folder, talks)
     said = [[record.prediction for record in read_run(folder).records] for folder in
             (points[0].folder, arguments.output / "onepass" / "hikari-tiny" / "de" / "1")]  # fmt: skip
     logger.info("SimulEval and the one pass wrote %s", "the same" if said[0] == said[1] else "different texts")

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scripts.cli import add_common_arguments, report_errors
+from scripts.shipping import LANGUAGES, ship
 from testsets.files import write_whole
 
 logger = logging.getLogger(__name__)
 
-LANGUAGES = ("en", "de", "ja", "ru")
 WORD_LIST = Path("/usr/share/dict/words")  # Debian: wamerican
 SIZES = {
     "d_model": 192, "encoder_layers": 4, "decoder_layers": 3, "encoder_attention_heads": 3, "decoder_attention_heads": 3,
@@ -175,7 +175,6 @@ def recipe() -> dict[str, object]:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from scripts.shipping import ship
     from scripts.talks import write_test_set
 
     output: Path = arguments.output

@@ -21,6 +21,7 @@ from scripts.cli import add_common_arguments, report_errors
 if TYPE_CHECKING:
     from testsets.manifest import TestSet
 
+PENALTIES = tuple(float(penalty) for penalty in range(-2, 7))
 ENGINE = "one pass (scripts.onepass): no computation-aware times"
 
 
@@ -48,12 +49,13 @@ def sweep(
     for (language, penalty), recordings in said.items():
         point = Point(spec, penalty, test_set, language, str(folder), output / name / language / f"{penalty:g}")
         blank = "" if point.unit == "char" else " "
+        references = test_set.references(language)
         lines = []
         for index, (recording, one) in enumerate(zip(test_set.recordings, recordings, strict=True)):
             delays = [min(recording.duration_ms, 1000 * heard) for heard in one.heard_s]
             row = {
                 "index": index, "prediction": blank.join(one.units), "delays": delays, "elapsed": delays,
-                "prediction_length": len(one.units), "reference": " ".join(test_set.references(language)[recording.id]),
+                "prediction_length": len(one.units), "reference": " ".join(references[recording.id]),
                 "source": [recording.audio], "source_length": recording.duration_ms,
             }  # fmt: skip
             lines.append(json.dumps(row, ensure_ascii=False) + "\n")
@@ -64,8 +66,7 @@ def sweep(
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from reports.runs import read_run
-    from reports.score import score_run, write_scores
+    from reports.score import score_folder
     from testsets.manifest import load
 
     test_set = load(arguments.testset)
@@ -74,7 +75,7 @@ def _run(arguments: argparse.Namespace) -> int:
     test_set.verify()
     languages = arguments.languages.split(",")
     for folder in sweep(arguments.model, test_set, languages, arguments.penalties, arguments.output, arguments.name):
-        write_scores(folder, score_run(read_run(folder), test_set))
+        score_folder(folder, test_set)
         print(folder)
     return 0
 
@@ -96,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--testset", default="tiny-talks", metavar="NAME", help="test set, or a folder with one (default: tiny-talks)")
     add("--recordings", metavar="ID,…", help="only these of its recordings (default: all)")
     add("--languages", default="en,de,ja,ru", metavar="LANG,…", help="languages to write (default: en,de,ja,ru)")
-    add("--penalties", type=float, nargs="+", default=[float(p) for p in range(-2, 7)], metavar="P",
+    add("--penalties", type=float, nargs="+", default=PENALTIES, metavar="P",
         help="WAIT penalties (default: -2 to 6)")  # fmt: skip
     add("--name", default="hikari-tiny", help="the system's name in tables (default: hikari-tiny)")
     add("--output", type=Path, required=True, metavar="DIR", help="for the run folders")

@@ -82,7 +82,7 @@ def export(model: Path, target: Path, penalty: float) -> int:
 def results(model: Path, talks: Path, penalty: float, output: Path) -> tuple[str, float]:
     """A Markdown table of the shipped checkpoint on its talks, by half, and the minutes of the talks."""
     from reports.runs import read_run
-    from reports.score import score_run, write_scores
+    from reports.score import score_folder
     from scripts.onepass import sweep
     from testsets.manifest import load
 
@@ -96,9 +96,7 @@ def results(model: Path, talks: Path, penalty: float, output: Path) -> tuple[str
         cells = [kind]
         for folder in sweep(str(model), chosen, LANGUAGES, [penalty], output, kind):
             run = read_run(folder)
-            scores = score_run(run, chosen)
-            write_scores(folder, scores)
-            found = {score.metric: score for score in scores}
+            found = {score.metric: score for score in score_folder(folder, chosen)}
             if run.spec["language"] == "en":
                 low, high = found["WER"].interval or (float("nan"), float("nan"))
                 cells.append(f"{found['WER'].value:.1f} [{low:.1f}, {high:.1f}]")

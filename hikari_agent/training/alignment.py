@@ -7,18 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class TimedWord:
-    """A target word as it is written, and the end of its aligned source word in seconds: its base time.
-
-    None: no source word is aligned to it, and it goes with the word before it.
-    """
-
-    text: str
-    end_s: float | None
 
 
 def source_of_each_target(links: Iterable[tuple[int, int]], n_source: int, n_target: int) -> list[int | None]:

@@ -119,6 +119,7 @@ class SectionDataset(IterableDataset):
         self.world = world
         self.n_streams = n_streams or world
         self.first = first
+        self._n_batches = [max(1, round(duration / recipe.batch_s)) for duration in self.shards.durations_s]
         self.prompts = {
             (task, language): vocabulary.prompt(task, language)
             for language in recipe.tasks
@@ -149,7 +150,7 @@ class SectionDataset(IterableDataset):
 
     def _place(self, stream: int, position: int) -> tuple[int, int, int]:
         """Where a stream's batch is: (epoch, shard, number within the shard)."""
-        n_batches = [max(1, round(duration / self.recipe.batch_s)) for duration in self.shards.durations_s]
+        n_batches = self._n_batches
         shared = len(n_batches) < self.n_streams  # more streams than shards: each goes through all of them
         epoch = 0
         while True:

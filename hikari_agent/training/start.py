@@ -38,8 +38,7 @@ def from_scratch(config: HikariConfig, seed: int, n_phonemes: int = 0, half_weig
                 module.weight.normal_(std=std)
         decoder = learner.model.decoder
         decoder.embed_tokens.weight.normal_(std=config.d_model**-0.5)
-        every = config.decoder_time_dilation
-        decoder.embed_positions.weight.copy_(sinusoids(config.max_target_positions * every, config.d_model)[::every])
+        decoder.embed_positions.weight.copy_(_row_positions(config))
     return learner
 
 
@@ -71,9 +70,7 @@ def from_checkpoint(
             "decoder_time_dilation": dilation,
             "max_target_positions": values["max_source_positions"] // dilation,
         }
-        state["model.decoder.embed_positions.weight"] = sinusoids(values["max_source_positions"], values["d_model"])[
-            : dilation * values["max_target_positions"] : dilation
-        ]
+        state["model.decoder.embed_positions.weight"] = _row_positions(HikariConfig(**values))
     torch.manual_seed(seed)
     learner = HikariLearner(HikariConfig(**values), n_phonemes, half_weights=half_weights)
     missing = learner.load_state_dict(state, strict=False).missing_keys  # heads that are new have their random weights
@@ -82,6 +79,12 @@ def from_checkpoint(
     if learner.phoneme_head is not None and heads.is_file():
         learner.phoneme_head.load_state_dict(load_file(heads))
     return learner
+
+
+def _row_positions(config: HikariConfig) -> torch.Tensor:
+    """(n_rows, d_model): for each decoder row the encoder's position of the frame it has heard up to."""
+    every = config.decoder_time_dilation
+    return sinusoids(config.max_target_positions * every, config.d_model)[::every]
 
 
 def save_learner(learner: HikariLearner, vocabulary: Path, folder: Path) -> None:

@@ -19,7 +19,6 @@ import numpy as np
 
 from ...audio import SAMPLE_RATE
 from .. import grammar
-from ..augment import Augmentation
 from ..corpus import CUTS, parse_cut, with_audio_from, write_corpus, write_text
 from ..synth import PHONEMES, Speech, draw
 from .resumable import REPORT, drop, finished_report, key_of, progress, spread
@@ -111,19 +110,15 @@ def _supervision(
     }  # fmt: skip
 
 
-def synthesise(
-    plan: Plan, n_recordings: int, target: Path, jobs: int = 1, augmentation: Augmentation | None = None
-) -> dict[str, Any]:
+def synthesise(plan: Plan, n_recordings: int, target: Path, jobs: int = 1) -> dict[str, Any]:
     """Make recordings 0 .. `n_recordings` - 1 of a plan into corpus `target`, in `jobs` processes; returns the report.
 
     A recording is a WAV file and its cut beside it under `target`/audio, written when both are whole: a killed run goes
-    on with the first that is missing. `augmentation` is put on the sound for good (a test set has its noise fixed).
-    Raises ValueError if `target` holds a corpus made otherwise.
+    on with the first that is missing. Raises ValueError if `target` holds a corpus made otherwise.
     """
     forbidden = sha256("\n".join(sorted(plan.forbidden)).encode()).hexdigest() if plan.forbidden else None
     texts = sha256("\n".join(plan.texts).encode()).hexdigest() if plan.texts else None
-    settings = {**asdict(plan), "forbidden": forbidden, "texts": texts, "n_recordings": n_recordings,
-                "augmentation": asdict(augmentation) if augmentation else None}  # fmt: skip
+    settings = {**asdict(plan), "forbidden": forbidden, "texts": texts, "n_recordings": n_recordings}
     key = key_of("synth", settings, "the grammar")
     if report := finished_report(target, key, CUTS):
         return report
@@ -134,7 +129,7 @@ def synthesise(
         write_text(begun, json.dumps(key))
     elif json.loads(begun.read_text(encoding="utf-8")) != key:
         raise ValueError(f"{target} was begun otherwise: finish it as it was begun, remove it, or name another folder")
-    write = functools.partial(_write, plan=plan, folder=audio, augmentation=augmentation)
+    write = functools.partial(_write, plan=plan, folder=audio)
     numbers = (i for i in range(n_recordings) if not (audio / f"{name_of(plan, i)}.json").is_file())
     for _ in progress(spread(write, numbers, jobs), "synth", n_recordings):
         pass
@@ -163,12 +158,10 @@ def name_of(plan: Plan, number: int) -> str:
     return f"talk-{plan.seed}-{'unheard-' if plan.held_out_voices else ''}{number:06d}"
 
 
-def _write(number: int, plan: Plan, folder: Path, augmentation: Augmentation | None) -> None:
+def _write(number: int, plan: Plan, folder: Path) -> None:
     import soundfile
 
     samples, cut = recording(plan, number)
-    if augmentation:
-        samples = augmentation(samples, np.random.default_rng([plan.seed, number]))
     path = folder / f"{cut['id']}.wav"
     temporary = path.with_suffix(".tmp")
     soundfile.write(str(temporary), samples, SAMPLE_RATE, subtype="PCM_16", format="WAV")
