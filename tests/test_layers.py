@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 import torch
+import torch.nn.functional as F
 from harness import FIRST_SPECIAL
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from hikari_agent.layers import (
     EncoderLayer,
     KVCache,
     StreamingConv1d,
+    attend,
     first_row_seeing,
     visible_frames,
 )
@@ -50,6 +52,23 @@ def test_row_0_sees_nothing_and_is_no_nan(tiny_model):
     for other in (*logits[1:], alone):
         torch.testing.assert_close(other[0, 0], logits[0][0, 0], atol=1e-5, rtol=0)
     assert (logits[0][0, 1] - logits[1][0, 1]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_that_learns_is_attention_that_runs(masked):
+    """The plain products against PyTorch's fused kernel: values, and gradients."""
+    generator = torch.Generator().manual_seed(0)
+    inputs = [torch.randn(2, 3, 50, 16, generator=generator) for _ in range(3)]
+    mask = (torch.rand(50, 50, generator=generator) < 0.5).fill_diagonal_(True) if masked else None
+    run = attend(*inputs, mask, is_causal=not masked)
+    learning = [x.clone().requires_grad_() for x in inputs]
+    learnt = attend(*learning, mask, is_causal=not masked)
+    assert not run.requires_grad
+    assert torch.allclose(learnt, run, atol=1e-6)
+    fused = [x.clone().requires_grad_() for x in inputs]
+    F.scaled_dot_product_attention(*fused, attn_mask=mask, is_causal=not masked).square().sum().backward()
+    learnt.square().sum().backward()
+    assert all(torch.allclose(a.grad, b.grad, atol=1e-5) for a, b in zip(learning, fused, strict=True))
 
 
 @pytest.mark.parametrize("n_rows", [1, 3])
