@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from reports.score import Score
+
 logger = logging.getLogger(__name__)
 
 # Okabe & Ito 2008: told apart with any common colour blindness; the marker says it again in print.
@@ -55,12 +57,14 @@ def plot_pareto(
     quality: str = "WER",
     latency: str = "StreamLAAL",
     title: str | None = None,
+    intervals: bool = False,
 ) -> list[Path]:
     """Draw `quality` against `latency` of the runs in `frame` and write PNG and SVG; returns their paths.
 
     Better is up and left. Points on the front over all systems are filled, the others hollow; a point's label is its
-    knob value. Runs without one of the two scores are left out with a warning. Raises ValueError if none is left, if
-    they are of several test sets or languages, KeyError for a metric nobody has, MissingExtra without matplotlib.
+    knob value; with `intervals` a cross shows the 95 % intervals of its two scores. Runs without one of the two scores
+    are left out with a warning. Raises ValueError if none is left, if they are of several test sets or languages,
+    KeyError for a metric nobody has, MissingExtra without matplotlib.
     """
     with needs_extra("plot"):
         import matplotlib
@@ -71,6 +75,7 @@ def plot_pareto(
     scale_x, scale_y = metric(latency).scale, metric(quality).scale
     points = [(x * scale_x, y * scale_y) for x, y in zip(frame[latency], frame[quality], strict=True)]
     front = pareto_front(points, metric(quality).higher_is_better)
+    crosses = [(_ends(s[latency], scale_x), _ends(s[quality], scale_y)) for s in frame["scores"]] if intervals else []
 
     # A Figure of our own instead of pyplot: no window system, no state that outlives the call.
     with matplotlib.rc_context({"font.size": 9, "svg.hashsalt": "hikari"}):
@@ -78,7 +83,9 @@ def plot_pareto(
         canvas = FigureCanvasAgg(figure)
         axes = figure.add_subplot()
         _draw_systems(axes, list(frame["system"]), points, front)
-        names = _decorate(axes, points, quality, latency)
+        _draw_crosses(axes, list(frame["system"]), points, crosses)
+        corners = [corner for cross in crosses for corner in zip(*cross, strict=True)]
+        names = _decorate(axes, [*points, *corners], quality, latency)
         axes.set_title(title or _title(frame, quality, latency), fontsize=10)
         handles = _legend_handles(dict(zip(frame["system"], frame["knob"], strict=True)))
         # Long names take two columns, to stay inside the figure.
@@ -125,6 +132,26 @@ def _draw_systems(
                 *points[i], linestyle="none", marker=marker, markersize=5.5, markeredgewidth=1.2, zorder=3,
                 markeredgecolor=colour, markerfacecolor=colour if front[i] else "white",
             )  # fmt: skip
+
+
+def _ends(score: Score, scale: float) -> tuple[float, float]:
+    """The ends of a score's 95 % interval as they are drawn; both are its value if it has none."""
+    assert score.value is not None, "only runs with both scores are drawn"
+    low, high = score.interval or (score.value, score.value)
+    return low * scale, high * scale
+
+
+def _draw_crosses(
+    axes: Axes,
+    systems: Sequence[str],
+    points: Sequence[tuple[float, float]],
+    crosses: Sequence[tuple[tuple[float, float], tuple[float, float]]],
+) -> None:
+    number = {system: i for i, system in enumerate(dict.fromkeys(systems))}
+    for system, (x, y), (across, up) in zip(systems, points, crosses, strict=False):
+        thin: dict[str, Any] = dict(color=_style(number[system])[0], linewidth=0.7, alpha=0.45, zorder=1.5)
+        axes.plot(across, (y, y), **thin)
+        axes.plot((x, x), up, **thin)
 
 
 def _style(number: int) -> tuple[str, str]:

@@ -34,6 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--testset", metavar="NAME", help="draw only the runs on this test set (default: all)")
     parser.add_argument("--language", metavar="CODE", help="draw only the runs that write this language (default: all)")
+    parser.add_argument("--intervals", action="store_true", help="draw the scores' 95 %% intervals as crosses")
     parser.add_argument("--title", help="title of the figure (default: metrics, test set and language)")
     parser.add_argument(
         "--output", type=Path, default=Path("curve"), metavar="PATH",
@@ -54,7 +55,9 @@ def _plot(arguments: argparse.Namespace) -> int:
             frame = frame[frame[column] == wanted]
             if frame.empty:
                 raise ValueError(f"no run has {column} '{wanted}'. They have: {known}")
-    for path in plot_pareto(frame, arguments.output, arguments.quality, arguments.latency, arguments.title):
+    for path in plot_pareto(
+        frame, arguments.output, arguments.quality, arguments.latency, arguments.title, arguments.intervals
+    ):
         print(path)
     return 0
 

@@ -148,6 +148,20 @@ def test_a_run_that_was_not_scored_says_how_to(tmp_path):
         rows([tmp_path])
 
 
+def test_intervals_are_crosses_and_the_axes_hold_them(tmp_path, runs):
+    """The cross of one run, found again in the picture: its ends lie where the axes say."""
+    wide = Score("WER", 20.0, "sig", 9, interval=(5.0, 80.0))
+    late = Score("StreamLAAL", 2000, "sig", 9, interval=(1000, 3000))
+    folder = add_run(tmp_path, "wide", 1, [wide, late])
+    plain, crossed = (
+        plot_pareto(rows([*runs, folder]), tmp_path / f"{flag}", intervals=flag)[1].read_text()
+        for flag in (False, True)
+    )
+    assert crossed.count("stroke-opacity: 0.45") - plain.count("stroke-opacity: 0.45") == 2 * (len(runs) + 1)
+    assert "80" in re.findall(r"<!-- (\S+) -->", crossed)
+    assert "80" not in re.findall(r"<!-- (\S+) -->", plain)
+
+
 def test_the_figure_is_written_as_png_and_svg_with_what_it_must_say(runs, tmp_path):
     png, svg = plot_pareto(rows(runs), tmp_path / "out" / "curve_0.5")
     assert (png.name, svg.name) == ("curve_0.5.png", "curve_0.5.svg")
