@@ -127,7 +127,8 @@ def causal_log_mel(samples: torch.Tensor, past: torch.Tensor | None = None, n_me
 
     past = samples.new_zeros(*samples.shape[:-1], CAUSAL_PAST) if past is None else past
     signal = torch.cat([past, samples], dim=-1)
-    power = torch.fft.rfft(signal.unfold(-1, N_FFT, HOP_SAMPLES) * _hann()).abs() ** 2
+    spectrum = torch.fft.rfft(signal.unfold(-1, N_FFT, HOP_SAMPLES) * _hann())
+    power = spectrum.real.square() + spectrum.imag.square()
     mel = (power @ _mel_filters(n_mels).T).transpose(-1, -2)
     return (mel.clamp(min=CAUSAL_FLOOR).log10() + 4.0) / 4.0
 

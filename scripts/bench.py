@@ -112,7 +112,6 @@ def _timed(times: list[float], function: Callable[..., Any], *arguments: Any) ->
 
 def _run(arguments: argparse.Namespace) -> int:
     import torch
-    import transformers
 
     from testsets.files import write_whole
 
@@ -120,8 +119,7 @@ def _run(arguments: argparse.Namespace) -> int:
     rows = [measure(size, arguments.steps, arguments.every) for size in arguments.size or ["tiny", "base"]]
     found = {
         "what": "one 80 ms step of the released window, inside the first 30 s, float32 on CPU, random weights",
-        "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
-        "machine": f"{_cpu()}, {os.cpu_count()} CPUs", "threads": arguments.threads, "rows": rows,
+        **machine(arguments.threads), "rows": rows,
     }  # fmt: skip
     write_whole(arguments.output, json.dumps(found, indent=1) + "\n")
     print("| size | incremental ms | filled ms | released ms | filled / incremental | released / incremental |")
@@ -133,6 +131,17 @@ def _run(arguments: argparse.Namespace) -> int:
         )
     print(arguments.output)
     return 0
+
+
+def machine(threads: int) -> dict[str, Any]:
+    """What a figure was measured on, for the file it is written to."""
+    import torch
+    import transformers
+
+    return {
+        "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
+        "machine": f"{_cpu()}, {os.cpu_count()} CPUs", "threads": threads,
+    }  # fmt: skip
 
 
 def _cpu() -> str:

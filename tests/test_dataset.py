@@ -221,3 +221,17 @@ def test_reverberation_keeps_loudness_and_onset():
 
 def test_playing_faster_shortens():
     assert len(change_speed(np.zeros(16_000, np.float32), 1.25)) == pytest.approx(12_800, abs=2)
+
+
+def test_the_loaders_benchmark_says_how_fast_it_is_and_where_the_time_goes(folder, tmp_path, capsys):
+    from scripts import loading
+
+    output = tmp_path / "loading.json"
+    arguments = ["--shards", str(folder), "--seconds", "0.5", "--output", str(output)]
+    assert loading.main(arguments) == 0
+    rows = json.loads(output.read_text())["rows"]
+    assert [row["recipe"] for row in rows] == ["as recorded", "gain and noise", "gain, noise, rooms and speed"]
+    for row in rows:
+        assert row["hours_per_hour"] > 50
+        assert sum(row["shares"].values()) == pytest.approx(1.0, abs=0.03)
+    assert str(output) in capsys.readouterr().out

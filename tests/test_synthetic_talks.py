@@ -126,7 +126,7 @@ def test_every_command_of_the_recipe_is_one_that_its_program_takes(tmp_path, mon
         monkeypatch.setattr(module, "report_errors", note)
     for module in (embedded, ablate):
         monkeypatch.setattr(module, "run", run)
-    corpora = (*embedded.TALKS, *embedded.DEVELOPMENT, embedded.SOUNDS, embedded.SENTENCES)
+    corpora = (*embedded.TALKS, *embedded.DEVELOPMENT, embedded.SOUNDS, embedded.SENTENCES, embedded.MORE)
     for corpus in corpora:
         embedded.make_shards(corpus, tmp_path, 2)
     stages = [*embedded.STAGES, *(stage for arms in ablate.ARMS.values() for stage in arms.values())]
