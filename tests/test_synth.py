@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import multiprocessing
 import random
+from bisect import bisect_right
 
 import numpy as np
 import pytest
@@ -18,7 +19,6 @@ from hikari_agent.training.synth import (
     flite,
     held_out_voices,
     known_voices,
-    phoneme_classes,
     piper,
 )
 
@@ -192,23 +192,12 @@ def test_phonemes_are_of_the_inventory_and_silent_where_the_words_pause(voice):
     labels, starts = zip(*speech.phonemes, strict=True)
     assert set(labels) <= set(PHONEMES) - {"other"}
     assert list(starts) == sorted(starts)
-    classes = phoneme_classes(speech, frame_ms=10, delay_ms=10)
+    sounding = [labels[bisect_right(starts, moment) - 1] for moment in np.arange(0, speech.seconds, 0.01)]
     for i in PAUSED:
-        middle_frame = int((speech.words[i][1] + speech.words[i + 1][0]) / 2 * 100)
-        assert classes[middle_frame] == 0
+        assert sounding[int((speech.words[i][1] + speech.words[i + 1][0]) / 2 * 100)] == "_"
     start, end = speech.words[0]
-    said = [PHONEMES[c] for c in classes[int(start * 100) + 1 : int(end * 100) - 1]]
+    said = sounding[int(start * 100) + 1 : int(end * 100) - 1]
     assert list(dict.fromkeys(said)) == ["y", "eh", "s"]
-
-
-def test_the_class_of_a_frame_is_what_sounded_the_delay_before_its_end():
-    speech = Speech(np.zeros(1600, np.float32), ((0.0, 0.06),), (("y", 0.0), ("s", 0.04), ("_", 0.06)))
-    y, s = PHONEMES.index("y"), PHONEMES.index("s")
-    assert phoneme_classes(speech, delay_ms=0).tolist() == [y, s, 0, 0, 0]
-    assert phoneme_classes(speech).tolist() == [0, y, y, s, 0]
-    assert phoneme_classes(speech, n_frames=7).tolist() == [0, y, y, s, 0, 0, 0]
-    mute = Speech(np.zeros(1600, np.float32), (), ())
-    assert phoneme_classes(mute).tolist() == [-100] * 5
 
 
 def test_phoneme_labels_are_distinct_and_silence_is_class_0():

@@ -15,7 +15,6 @@ from ...audio import SAMPLE_RATE
 
 SILENCE = "_"
 OTHER = "other"
-NO_CLASS = -100  # a frame without a label: what torch's cross entropy ignores
 PEAK = 0.99  # louder speech is scaled down to this
 
 # Index = class id, so the order is part of every checkpoint with a phoneme head: append only. ARPAbet, in lower case, with
@@ -101,25 +100,3 @@ def checked_speech(
         raise ValueError(f"a word of {sentence!r} lies outside its {seconds:.2f} s of audio; drop the sentence")
     ordered = tuple((start, min(end, seconds)) for start, end in words)
     return Speech(samples, ordered, tuple(phonemes))
-
-
-def phoneme_classes(
-    speech: Speech, frame_ms: float = 20.0, delay_ms: float = 40.0, n_frames: int | None = None
-) -> np.ndarray:
-    """The phoneme class of every frame, int64 (n_frames,): index into PHONEMES, or -100 where the engine has none.
-
-    Frame j is labelled with what sounds `delay_ms` before its end, (j + 1) * frame_ms - delay_ms: whoever has heard
-    the frame has heard that much beyond the labelled moment. Before the speech and after it there is silence.
-    `n_frames` defaults to the whole frames of the audio.
-    """
-    if n_frames is None:
-        n_frames = int(speech.seconds * 1000 / frame_ms + 1e-9)
-    if not speech.phonemes:
-        return np.full(n_frames, NO_CLASS, dtype=np.int64)
-    # The last entry is what follows the audio.
-    class_ids = {label: i for i, label in enumerate(PHONEMES)}
-    classes = np.array([class_ids[label] for label, _ in speech.phonemes] + [0], dtype=np.int64)
-    starts = np.array([start for _, start in speech.phonemes] + [speech.seconds])
-    moments = ((np.arange(n_frames) + 1) * frame_ms - delay_ms) / 1000
-    index = np.searchsorted(starts, moments + 1e-9, side="right") - 1
-    return np.where(index < 0, 0, classes[index])
